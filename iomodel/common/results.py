@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.symbolic_data import as_expression, expression_data, is_expression
 from iomodel.errors import InputError, IOModelError, shown, shown_name
+
+Getter = TypeVar("Getter", bound=Callable[..., Any])
 
 
 class PlainData(ABC):
@@ -108,6 +111,70 @@ class Record(PlainData):
         if not data.keys() <= known:
             check_keys(data, [*value.to_dict(), *cls.enclosing])
         return value
+
+
+@dataclass(frozen=True)
+class Column:
+    """The column of a field in a printed table.
+
+    A label that begins with ">" is aligned to the right. `text` is the format of a value, or the function that writes
+    it; None is written as an empty cell. A narrow terminal leaves out the columns with a rank in `extra`, the highest
+    first.
+    """
+
+    label: str
+    text: str | Callable[[Any], str] = ""
+    extra: int = 0
+
+    def cell(self, value: Any) -> str:
+        """Write a value."""
+        if value is None:
+            return ""
+        if callable(self.text):
+            return self.text(value)
+        return value if isinstance(value, str) else format(value, self.text)
+
+
+def column(label: str, text: str | Callable[[Any], str] = "", extra: int = 0) -> Mapping[str, tuple[Column, ...]]:
+    """Describe the column of a field, as metadata of the field."""
+    return {"columns": (Column(label, text, extra),)}
+
+
+def columns_in(kind: type) -> Mapping[str, tuple[type, ...]]:
+    """Put the columns of an enclosed class in the place of a field, as metadata of the field."""
+    return {"columns": (kind,)}
+
+
+def printed(metadata: Mapping[str, Any]) -> Callable[[Getter], Getter]:
+    """Attach the metadata of a column to the function of a property."""
+
+    def attach(getter: Getter) -> Getter:
+        getter.metadata = metadata  # type: ignore[attr-defined]
+        return getter
+
+    return attach
+
+
+@lru_cache(maxsize=64)
+def columns_of(kind: Any) -> Sequence[tuple[str, Column]]:
+    """List the columns of a class, each with the path of its field or property: those of fields first.
+
+    A class among the columns of a field stands for its own columns.
+    """
+    described = {field.name: field.metadata for field in fields(kind)}
+    getters = {name: value.fget for name, value in vars(kind).items() if isinstance(value, property)}
+    described |= {name: getattr(getter, "metadata", {}) for name, getter in getters.items()}
+    listed: list[tuple[str, Column]] = []
+    for name, metadata in described.items():
+        for entry in metadata.get("columns", ()):
+            inner = columns_of(entry) if isinstance(entry, type) else [("", entry)]
+            listed += [(f"{name}.{path}".rstrip("."), part) for path, part in inner]
+    return listed
+
+
+def cells(value: Any, columns: Sequence[tuple[str, Column]]) -> list[str]:
+    """Write the cells of a value under some columns."""
+    return [part.cell(attrgetter(path)(value)) for path, part in columns]
 
 
 def check_keys(data: Mapping[str, Any], allowed: Any) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from iomodel.common.results import column
 from iomodel.devices.device import Hardware
 from iomodel.planning.host import prefill_host
 from iomodel.planning.service import Service
 from iomodel.planning.shared_steps import cycle_with_engine
 from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.text import rate, seconds
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,12 @@ class Figures:
         Requests, and output tokens, of one replica [1/s].
     """
 
-    batch: int
+    batch: int = field(metadata=column(">batch", ","))
     ttft: float
-    step: float
-    tpot: float
-    requests_per_second: float
-    tokens_per_second: float
+    step: float = field(metadata=column(">decode step", seconds))
+    tpot: float = field(metadata=column(">TPOT", seconds))
+    requests_per_second: float = field(metadata=column(">requests/s", rate))
+    tokens_per_second: float = field(metadata=column(">tokens/s", ",.0f"))
 
 
 def figures(service: Service, device: Hardware, batch: int) -> Figures:

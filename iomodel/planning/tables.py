@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iomodel.common.display import Table, figure, trusted
-from iomodel.planning.text import gigabytes, layout_text, money, seconds
+from iomodel.common.display import Table, trusted
+from iomodel.planning.figures import Figures
+from iomodel.planning.sensitivity import Sensitivity
+from iomodel.planning.text import gigabytes, layout_text, money, rate, seconds
 
 if TYPE_CHECKING:
     from iomodel.planning.result import Plan
 
 Row = tuple[str, str]
+BATCH = ("batch", "tpot", "step", "tokens_per_second", "requests_per_second")
+"""Columns of the batches, in their order."""
 
 
 def tables(plan: Plan) -> list[Table | str]:
     """Build the tables of a plan: the plan, its batches, and its sensitivities."""
     drawn: list[Table | str] = [Table(_title(plan), ("", ">value"), [*_memory(plan), *_times(plan), *_rates(plan)])]
     if len(plan.batches) > 1:
-        columns = (">batch", ">TPOT", ">decode step", ">tokens/s", ">requests/s")
-        drawn.append(Table("One replica at other batches", columns, _batches(plan)))
+        drawn.append(Table.of("One replica at other batches", Figures, plan.batches, names=BATCH))
     if plan.sensitivities:
-        columns = ("one more per device", ">TTFT", ">TPOT", ">tokens/s", ">requests that fit")
-        drawn.append(Table("Effect of more resources", columns, _sensitivities(plan)))
+        table = Table.of("Effect of more resources", Sensitivity, plan.sensitivities)
+        drawn.append(table.with_names("one more per device", [effect.title for effect in plan.sensitivities]))
     return [*drawn, *trusted(plan.left_out, plan.assumed), *(f"note: {note}" for note in plan.notes)]
 
 
@@ -92,36 +95,10 @@ def _rates(plan: Plan) -> list[Row]:
     rows = [
         ("output tokens/s per replica", f"{plan.figures.tokens_per_second:,.0f}"),
         (f"output tokens/s in total, bound by {plan.throughput_bound}", f"{plan.tokens_per_second:,.0f}"),
-        ("requests/s in total", figure(plan.requests_per_second, 3)),
+        ("requests/s in total", rate(plan.requests_per_second)),
     ]
     both, output = plan.cost_per_million_tokens, plan.cost_per_million_output_tokens
     if both is not None and output is not None:
         rows.append(("price per 10^6 tokens, prompts and outputs", money(both)))
         rows.append(("price per 10^6 output tokens, prompts free", money(output)))
     return rows
-
-
-def _batches(plan: Plan) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{row.batch:,}",
-            seconds(row.tpot),
-            seconds(row.step),
-            f"{row.tokens_per_second:,.0f}",
-            figure(row.requests_per_second, 3),
-        )
-        for row in plan.batches
-    ]
-
-
-def _sensitivities(plan: Plan) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{row.unit} of {row.resource}" if row.unit != "SM" else "SM",
-            f"{1e6 * row.ttft:+,.3g} us",
-            f"{1e6 * row.tpot:+,.3g} us",
-            f"{row.tokens_per_second:+,.3g}",
-            f"{row.fits:+,.3g}",
-        )
-        for row in plan.sensitivities
-    ]

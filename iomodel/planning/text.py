@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iomodel.common.display import figure
 from iomodel.planning.step.layout import Layout
 
 SHORT = {
@@ -40,6 +41,15 @@ def seconds(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g} {unit}" if value < 1000 * size else f"{value / size:,.0f} {unit}"
     return f"{value:.3g} s"
+
+
+def rate(value: float) -> str:
+    """Format requests per second.
+
+    >>> rate(12.3456)
+    '12.3'
+    """
+    return figure(value, 3)
 
 
 def gigabytes(value: float) -> str:

@@ -167,16 +167,7 @@ class Estimate(Deferred, Result, Tabular):
         ]
         notes = trusted(self.left_out, self.assumed)
         title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
-        levels = [
-            (
-                f"{level.units:,} x {level.name}" if level.units > 1 else level.name,
-                f"{level.capacity_bytes:,}",
-                " to ".join(f"{size:,}" for size in dict.fromkeys(level.moved_bytes)),
-                f"{level.bound.bytes:,}",
-                level.bound.name,
-            )
-            for level in self.levels
-        ]
-        columns = ("memory", ">capacity of one [B]", ">moved [B]", ">every schedule, at least [B]", "bound")
         tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
-        return [*tables, Table("traffic over each level of the memory", columns, levels)] if levels else tables
+        levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels)
+        levels = levels.with_names("memory", [level.title for level in self.levels])
+        return [*tables, levels] if self.levels else tables

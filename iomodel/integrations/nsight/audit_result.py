@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from iomodel.common.display import Result, Table
-from iomodel.common.results import Record
+from iomodel.common.display import Result, Table, interval
+from iomodel.common.results import Record, column
 from iomodel.common.tabular import Tabular
 from iomodel.errors import shown_name
 
 Verdict = Literal["inside", "above", "below"]
+LEVEL = ("name", "measured", "predicted", "verdict")
+"""Columns of a level, in their order."""
 NAME = 300
 """Characters of a kernel's name that are printed; a template can have thousands."""
 
@@ -33,10 +35,10 @@ class AuditedLevel(Record):
         Place of the measured bytes, with a margin of one per cent.
     """
 
-    name: str
-    predicted: tuple[int, int]
-    measured: int
-    verdict: Verdict
+    name: str = field(metadata=column("level"))
+    predicted: tuple[int, int] = field(metadata=column(">predicted [B]", interval))
+    measured: int = field(metadata=column(">measured [B]", ","))
+    verdict: Verdict = field(metadata=column("verdict"))
 
 
 @dataclass(frozen=True)
@@ -119,16 +121,10 @@ class Audit(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return a table per call, with its explanations below."""
         parts: list[Table | str] = []
-        columns = ("level", ">measured [B]", ">predicted [B]", "verdict")
         for call in self.calls:
-            rows = [(level.name, f"{level.measured:,}", _interval(level), level.verdict) for level in call.levels]
             title = f"{shown_name(call.kernel, NAME)} ({shown_name(call.launch)}): {call.algorithm}"
-            parts.append(Table(title, columns, rows, call.explanations))
+            parts.append(Table.of(title, AuditedLevel, call.levels, call.explanations, LEVEL))
         if self.unmatched:
             names = ", ".join(f"{shown_name(name, NAME)} ({times})" for name, times in self.unmatched.items())
             parts.append(f"not audited: {names}")
         return parts
-
-
-def _interval(level: AuditedLevel) -> str:
-    return " to ".join(f"{size:,}" for size in dict.fromkeys(level.predicted))

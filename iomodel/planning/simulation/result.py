@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.common.display import Result, Table, figure, trusted
-from iomodel.common.results import Record, plain
+from iomodel.common.display import Result, Table, trusted
+from iomodel.common.results import Record, column, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.text import gigabytes, layout_text, seconds
+from iomodel.planning.text import gigabytes, layout_text, rate, seconds
 
 LATENCIES = ("ttft", "tpot", "latency")
 
@@ -28,11 +28,11 @@ class Percentiles(Record):
         Mean, percentiles with linear interpolation between requests, and the largest [s].
     """
 
-    mean: float
-    p50: float
-    p90: float
-    p99: float
-    largest: float
+    mean: float = field(metadata=column(">mean", seconds))
+    p50: float = field(metadata=column(">p50", seconds))
+    p90: float = field(metadata=column(">p90", seconds))
+    p99: float = field(metadata=column(">p99", seconds))
+    largest: float = field(metadata=column(">largest", seconds))
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,12 @@ class Simulation(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the latencies and the figures of the engine."""
-        titles = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
-        times = [(titles[row["time"]], *(seconds(v) for n, v in row.items() if n != "time")) for row in self.records()]
+        times = {"TTFT": self.ttft, "TPOT": self.tpot, "end to end": self.latency}
         where = f"{self.model} on {self.hardware} ({layout_text(self.layout)})"
         title = f"{where}: {self.requests:,} requests, {self._source()}"
-        columns = ("", ">mean", ">p50", ">p90", ">p99", ">largest")
         rows = [
             ("output tokens/s", f"{self.tokens_per_second:,.0f}"),
-            ("requests/s", figure(self.requests_per_second, 3)),
+            ("requests/s", rate(self.requests_per_second)),
             ("utilisation", f"{100 * self.utilization:.1f} %"),
             ("largest batch, of at most", f"{self.largest_batch:,} of {self.batch:,}"),
             ("mean batch of decode steps", f"{self.mean_batch:,.1f}"),
@@ -161,7 +159,7 @@ class Simulation(Result, Tabular):
         ]
         engine = Table(f"The engine, {self.policy}", ("", ">value"), rows)
         lines = [*trusted(self.left_out, self.assumed), *(f"note: {line}" for line in self.notes)]
-        return [Table(title, columns, times), engine, *lines]
+        return [Table.of(title, Percentiles, times.values()).with_names("", times), engine, *lines]
 
     def _drafted(self) -> list[tuple[str, str]]:
         if self.speculation is None or not self.decodings:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from iomodel.common.display import Result, Table
-from iomodel.common.results import Record
+from iomodel.common.display import Result, Table, microseconds, per
+from iomodel.common.results import Record, cells, column, columns_of
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.models.spec import ModelSpec
@@ -38,14 +38,14 @@ class StepPart(Record):
         Tiles of the kernel, if any.
     """
 
-    name: str
-    kind: Kind
-    times: int
-    seconds: float
-    hbm_bytes: int
+    name: str = field(metadata=column("part"))
+    kind: Kind = field(metadata=column("kind"))
+    times: int = field(metadata=column(">times"))
+    seconds: float = field(metadata=column(">time [us]", microseconds))
+    hbm_bytes: int = field(metadata=column(">HBM [MB]", per(1e6, 1)))
     requested_bytes: int
-    flops: int
-    bound: str
+    flops: int = field(metadata=column(">GFLOP", per(1e9, 1)))
+    bound: str = field(metadata=column("bound"))
     tiles: tuple[tuple[str, int], ...] = ()
 
 
@@ -171,17 +171,9 @@ class StepTime(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        rows: list[tuple[str, ...]] = [
-            (part.name, part.kind, f"{part.times}", *_numbers(part.seconds, part.hbm_bytes, part.flops), part.bound)
-            for part in self.parts
-        ]
-        rows.append(("all", "", "", *_numbers(self.seconds, self.hbm_bytes, self.flops), self.bound))
         title = (
             f"{self.model.title} on {self.layout.devices} x {self.hardware.name}: {self.batch} sequences, "
             f"{self.q_len} new tokens, {self.kv_len} keys"
         )
-        return [Table(title, ("part", "kind", ">times", ">time [us]", ">HBM [MB]", ">GFLOP", "bound"), rows)]
-
-
-def _numbers(seconds: float, size: int, flops: int) -> tuple[str, str, str]:
-    return f"{seconds * 1e6:,.1f}", f"{size / 1e6:,.1f}", f"{flops / 1e9:,.1f}"
+        table = Table.of(title, StepPart, self.parts)
+        return [table.with_rows([("all", "", "", *cells(self, columns_of(StepPart)[3:]))])]

@@ -22,7 +22,7 @@ from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import LAUNCH_NAMES, TILES
+from iomodel.nests.alphabet import LAUNCH, LAUNCH_NAMES, TILES
 from iomodel.solving.batch.bound import bound_bytes
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
@@ -217,13 +217,13 @@ class Solutions(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        units = {entry.name: entry.unit for entry in TILES}
+        units = {entry.name: entry.unit for entry in (*TILES, *LAUNCH)}
         fits, every = int(np.count_nonzero(self.feasible)), self.feasible.size
         rows = [("problems", f"{every:,}", ""), ("of which a tile fits", f"{fits:,}", "")]
         values = {**{name: (sizes, units[name]) for name, sizes in self.tiles.items()}}
         values |= {"HBM traffic": (self.hbm_bytes, "B"), "least HBM traffic": (self.least_hbm_bytes, "B")}
         if self.seconds is not None:
-            values["time"] = (self.seconds, "s")
+            values["time"] = (np.round(self.seconds * 1e6, 1), "us")
         for name, (array, unit) in values.items() if fits else ():
             low, high = array[self.feasible].min(), array[self.feasible].max()
             rows.append((name, f"{low:,} to {high:,}" if low < high else f"{low:,}", unit))
