@@ -15,7 +15,7 @@ from iomodel.models.indexer import Indexer
 from iomodel.models.layers import MLP
 from iomodel.planning.step.experts import approximate_experts_hit
 from iomodel.plots import feasible_tiles
-from iomodel.testing import strategies
+from iomodel.testing import workloads
 from iomodel.workloads.linear import Linear
 
 W = iomodel.Attention(q_len=256, head_dim=64)
@@ -109,11 +109,11 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "shared_intermediate_size: 0 given with shared_experts; allowed: at least 1",
     ),
     "drawn calls": (
-        lambda: strategies.workloads("nsa"),
+        lambda: workloads("nsa"),
         "algorithm: nsa given; allowed: an exact algorithm",
     ),
     "drawn directions": (
-        lambda: strategies.workloads(directions=[]),
+        lambda: workloads(directions=[]),
         "directions: none given; allowed: some of forward, backward, both",
     ),
     "sweep": (  # the fields of a group are names
