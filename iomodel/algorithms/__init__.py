@@ -21,10 +21,12 @@ from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
-__all__ = ["AlgorithmLike", "algorithm", "discovered", "exact_algorithms", "list_algorithms", "name_of"]
+__all__ = ["AlgorithmLike", "algorithm", "answering", "discovered", "exact_algorithms", "list_algorithms", "name_of"]
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from iomodel.workloads.workload import Workload
 
 LISTING = "iomodel.list_algorithms() or 'iomodel algorithms'"
 """Listings of the names of algorithms, for messages."""
@@ -115,6 +117,28 @@ def list_algorithms(workload: object = "attention") -> list[str]:
     if not isinstance(kind, str) or kind not in known:
         raise UnknownNameError("workload", kind, sorted(known))
     return [name for name, declaration in _known().items() if declaration.answers == kind]
+
+
+def answering(workload: Workload) -> list[Algorithm]:
+    """List the algorithms that are tried for a workload where none is named, in their declared order of preference.
+
+    Those that packages announce are taken by name alone.
+
+    >>> from iomodel.workloads.attention import Attention
+    >>> [algorithm.name for algorithm in answering(Attention(q_len=64, head_dim=64, direction="backward"))]
+    ['flash3', 'flash2']
+    """
+    return [algorithm for algorithm in _preferred(workload.operation) if workload.direction in algorithm.directions]
+
+
+@cache
+def _preferred(operation: str) -> tuple[Algorithm, ...]:
+    ranked = [
+        (algorithm.preference, algorithm)
+        for algorithm in discovered().values()
+        if algorithm.answers == operation and algorithm.preference is not None
+    ]
+    return tuple(algorithm for _, algorithm in sorted(ranked, key=lambda entry: entry[0]))
 
 
 def exact_algorithms() -> list[str]:

@@ -8,15 +8,13 @@ section 3) exchanges rows for heads, and back.
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Max, Min, ceiling
+from sympy import Expr, Max, Min, ceiling
 
 from iomodel.errors import UnknownNameError
 from iomodel.nests.language import Piece
 from iomodel.nests.ranks import Attend, Schedule, Send, Turn, chunk, rows, second_chunk
-from iomodel.nests.symbols import H, H_kv, N_k, N_q, R, i
+from iomodel.nests.symbols import ONE, H, H_kv, N_k, N_q, R, i
 from iomodel.nests.tensors import K, O, Q, V
-
-ONE = Integer(1)
 
 mine = rows(N_q, "contiguous")
 before = i * chunk(N_k)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from iomodel.common.validation import Count
-from iomodel.devices.kinds import (
+from iomodel.devices.quantity import (
     Amount,
     Bandwidth,
     BytesPerClock,
@@ -19,6 +19,7 @@ from iomodel.devices.kinds import (
     Clocks,
     Duration,
     FlopPerClock,
+    Group,
     Link,
     Ops,
     OpsPerClock,
@@ -26,9 +27,9 @@ from iomodel.devices.kinds import (
     Rate,
     Reserve,
     Share,
+    Text,
     Time,
 )
-from iomodel.devices.quantity import Group, Text
 
 
 class Hbm(Group):

@@ -9,17 +9,12 @@ from typing import Any
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import IOModelError
 from iomodel.models.registry import model as find_model
-from iomodel.planning.bound import bound_of
-from iomodel.planning.figures import figures
 from iomodel.planning.layouts import no_room
-from iomodel.planning.memory import fit
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.steps import ReplicaSteps
-
-TYPES = ("dtype", "weight_dtype", "kv_dtype", "linear_dtype", "page_size")
-"""Types of a plan, all left to the model."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +86,12 @@ def serving(grid: ServingGrid) -> dict[str, Any]:
 
 def _plan(grid: ServingGrid, model: str, name: str, gpus: int, prompt: int) -> dict[str, Any]:
     """Compute the plans of one replica at the batches that fit, or state why none fits."""
-    types = with_precision(None, dict.fromkeys(TYPES))
     device = find_hardware(name)
     try:
-        service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus), types, None, None)
-        memory, steps = fit(service, device), ReplicaSteps(service, device)
+        service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus))
+        memory, steps = service.memory(device), ReplicaSteps(service, device)
         if not memory.fits:
-            return {"refused": str(no_room(service, device, memory, 1))}
+            return {"refused": str(no_room(service, device))}
         prefill = steps.prefill()
         middle = sum(service.contexts) // 2
         batches = {

@@ -14,8 +14,7 @@ from iomodel.errors import InputError
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.indexer import Projection
 from iomodel.models.mlp import MLP
-from iomodel.models.recurrent_delta import GatedDeltaNet, KimiDelta, LightningAttention
-from iomodel.models.recurrent_mamba import Mamba1, Mamba2, ShortConvolution
+from iomodel.models.recurrent import GatedDeltaNet, KimiDelta, LightningAttention, Mamba1, Mamba2, ShortConvolution
 from iomodel.workloads.call import Switch
 from iomodel.workloads.dtypes import WeightType
 

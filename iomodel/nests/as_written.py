@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.nests.language import (
@@ -38,13 +38,12 @@ from iomodel.nests.language import (
     Statement,
     Store,
     Tensor,
+    everywhere,
     rebuilt,
     same_body,
 )
-from iomodel.nests.symbols import B_r
+from iomodel.nests.symbols import ONE, B_r
 from iomodel.nests.tensors import D, bias_rows, key, query, split
-
-ONE = Integer(1)
 
 
 def as_written(nest: Nest, names: Iterable[str]) -> Nest:
@@ -54,10 +53,6 @@ def as_written(nest: Nest, names: Iterable[str]) -> Nest:
         if name in wanted:
             nest = apply(nest)
     return nest
-
-
-def _everywhere(nest: Nest, change: Callable[[Any], Sequence[Statement]]) -> Nest:
-    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 def _statistic(tensor: Tensor) -> bool:
@@ -73,7 +68,7 @@ def _with_padded_statistics(nest: Nest) -> Nest:
             return (replace(statement, tile=B_r) if made else statement,)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_masked_loads(nest: Nest) -> Nest:
@@ -87,7 +82,7 @@ def _with_masked_loads(nest: Nest) -> Nest:
             return (statement.with_body(rebuilt(statement.body, clip)),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_eager_loads(nest: Nest) -> Nest:
@@ -106,7 +101,7 @@ def _with_eager_loads(nest: Nest) -> Nest:
         rest = [inner for inner in statement.body if not early(inner)]
         return (*filter(early, statement.body), statement.with_body(rest))
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_sight(nest: Nest, left: bool = True, padded: bool = False) -> Nest:
@@ -145,7 +140,7 @@ def _with_bias_vector(nest: Nest) -> Nest:
             return (replace(statement, tensor=bias_rows),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_serpentine_order(nest: Nest) -> Nest:
@@ -161,7 +156,7 @@ def _with_serpentine_order(nest: Nest) -> Nest:
                 return (statement.with_body(rebuilt(statement.body, turn)),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 _CHANGES: tuple[Callable[[Nest], Nest], ...] = (

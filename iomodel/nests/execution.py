@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from iomodel.common.results import Record
 from iomodel.errors import InputError, shown
-from iomodel.nests.axes import Axis
+from iomodel.nests.axis import Axis
 
 Resource = Literal[
     "matrix", "shared memory", "exp", "softmax", "gradient", "random", "addresses", "atomics", "l2", "hbm"

@@ -43,7 +43,7 @@ from iomodel.nests.language import (
     Store,
     Tanh,
     Tensor,
-    rebuilt,
+    everywhere,
     walk,
 )
 from iomodel.nests.tensors import (
@@ -64,11 +64,6 @@ from iomodel.nests.tensors import (
 
 PAGED = ("K", "V", "K_scale", "V_scale")
 """The tensors that lie in pages of keys; scales of a head have no keys."""
-Change = Callable[[Statement], Iterable[Statement]]
-
-
-def _everywhere(nest: Nest, change: Change) -> Nest:
-    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 def _beside(nest: Nest, wanted: Callable[[Leaf], bool], climbs: Callable[[Loop], bool], added: Leaf) -> Nest:
@@ -115,11 +110,11 @@ def _loads(tensor: Tensor) -> Callable[[Leaf], bool]:
 
 
 def _with_bias(nest: Nest) -> Nest:
-    return _everywhere(nest, lambda s: (s, Load(bias)) if isinstance(s, Scores) else (s,))
+    return everywhere(nest, lambda s: (s, Load(bias)) if isinstance(s, Scores) else (s,))
 
 
 def _with_softcap(nest: Nest) -> Nest:
-    return _everywhere(nest, lambda s: (s, Tanh(*s.axes)) if isinstance(s, Scores) else (s,))
+    return everywhere(nest, lambda s: (s, Tanh(*s.axes)) if isinstance(s, Scores) else (s,))
 
 
 def _with_alibi(nest: Nest) -> Nest:
@@ -132,7 +127,7 @@ def _with_sinks(nest: Nest) -> Nest:
             return (Load(sinks), Exp(*statement.axes)) if statement.axes else (Load(sinks),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_dropout(nest: Nest) -> Nest:
@@ -140,7 +135,7 @@ def _with_dropout(nest: Nest) -> Nest:
     if not any(isinstance(leaf, Drop) for leaf, _ in walk(nest)):
         return nest  # its dropout is a separate option
     forward = any(isinstance(leaf, Store) and leaf.tensor.name == "O" for leaf, _ in walk(nest))
-    drawn = _everywhere(nest, lambda s: (s, Random(*s.axes)) if isinstance(s, Drop) else (s,))
+    drawn = everywhere(nest, lambda s: (s, Random(*s.axes)) if isinstance(s, Drop) else (s,))
     if forward:
         return (Kernel("state of the random numbers", [Fill(R)], per="call"), *drawn)
     return _beside(drawn, _is(Random), lambda loop: loop.masked or loop.tile == 1, Load(R))
@@ -152,7 +147,7 @@ def _with_kv_dtype(nest: Nest) -> Nest:
             return (replace(statement, tensor=replace(statement.tensor, dtype="kv")),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_head_scales(nest: Nest) -> Nest:
@@ -162,7 +157,7 @@ def _with_head_scales(nest: Nest) -> Nest:
 
 def _with_token_scales(nest: Nest) -> Nest:
     nest = _beside(nest, _loads(K), lambda loop: loop.axis == depth, Load(K_scales))
-    return _everywhere(nest, lambda s: (s, Load(V_scales)) if isinstance(s, Load) and _loads(V)(s) else (s,))
+    return everywhere(nest, lambda s: (s, Load(V_scales)) if isinstance(s, Load) and _loads(V)(s) else (s,))
 
 
 def _with_pages(nest: Nest) -> Nest:
@@ -179,7 +174,7 @@ def _with_pages(nest: Nest) -> Nest:
             body.append(inner)
         return (statement.with_body(body),)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_latent(nest: Nest) -> Nest:
@@ -194,7 +189,7 @@ def _with_latent(nest: Nest) -> Nest:
         return (statement,)
 
     without = tuple(replace(kernel, keeps=tuple(t for t in kernel.keeps if t.name != V.name)) for kernel in nest)
-    return _everywhere(_everywhere(without, change), inside)
+    return everywhere(everywhere(without, change), inside)
 
 
 _CHANGES = (

@@ -49,11 +49,11 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from iomodel.common.cached_hash import cached_hash
-from iomodel.nests.axes import Axis as Axis  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import DType as DType  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import Per as Per  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import Tensor as Tensor  # noqa: PLC0414 - part of the language
+from iomodel.common.cache import cached_hash
+from iomodel.nests.axis import Axis as Axis  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import DType as DType  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Per as Per  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Tensor as Tensor  # noqa: PLC0414 - part of the language
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol
@@ -378,6 +378,11 @@ def rebuilt(body: Sequence[Statement], change: Callable[[Any], Iterable[Statemen
     return tuple(statements)
 
 
+def everywhere(nest: Nest, change: Callable[[Any], Iterable[Statement]]) -> Nest:
+    """Replace every statement of a nest, from the inside out, by those that `change` returns for it."""
+    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+
+
 def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
     """Substitute tiles of a nest."""
 
@@ -389,4 +394,4 @@ def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
             return (replace(statement, tile=statement.tile.subs(tiles)),)
         return (statement,)
 
-    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+    return everywhere(nest, change)

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from iomodel.common.results import plain
-from iomodel.common.symbolic_data import expression_data
+from iomodel.common.results import expression_data, plain
 from iomodel.common.yaml_files import read_user
 from iomodel.errors import InputError, IOModelError, SpecError, UnknownNameError, shown
-from iomodel.nests.axes import Tensor
+from iomodel.nests.axis import Tensor
 from iomodel.nests.implementation import DIRECTIONS, Implementation
 
 ENDINGS = (".yaml", ".yml")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown

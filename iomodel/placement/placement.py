@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.cache import per_device
 from iomodel.common.elementwise import smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, SpecError
 from iomodel.nests.algorithm import Algorithm

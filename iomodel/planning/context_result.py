@@ -10,7 +10,7 @@ from iomodel.common.display import ANSWER, Mark, Result, Table
 from iomodel.common.results import Record, column
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
-from iomodel.planning.text import seconds
+from iomodel.planning.formatting import seconds
 from iomodel.workloads.attention import Attention
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from iomodel.common.display import Result, Table
 from iomodel.common.results import Record, column, plain, printed
 from iomodel.common.tabular import Tabular
-from iomodel.planning.memory import Fit
+from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
+from iomodel.planning.service_memory import Fit
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.text import gigabytes, layout_text, money, rate, seconds
 
 POOL = ("hardware", "layout", "replicas", "devices", "batch", "seconds", "requests_per_second")
 """Columns of a pool, in their order."""

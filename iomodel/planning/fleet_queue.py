@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import exp, inf, sqrt
 
 from iomodel.common.results import column
-from iomodel.planning.text import seconds
+from iomodel.planning.formatting import seconds
 
 HALVINGS = 40
 """Bisection steps in the search for the highest load: a relative precision of 10^-12."""

@@ -11,8 +11,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, column, columns_in
 from iomodel.common.tabular import Tabular
 from iomodel.planning.fleet_queue import Operating
+from iomodel.planning.formatting import layout_text, money, seconds
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.text import layout_text, money, seconds
 
 RUNNERS = 8
 """Options listed in the table, the best first."""

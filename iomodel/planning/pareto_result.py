@@ -10,11 +10,11 @@ from iomodel.common.display import WARNING, Mark, Result, Table, figure, shared_
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, column, plain, printed
 from iomodel.common.tabular import Tabular
+from iomodel.planning.formatting import layout_text, money, seconds
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.text import layout_text, money, seconds
 
 ROWS = 24
 """Most points of the front in the table."""

@@ -9,8 +9,7 @@ from iomodel.common.results import Record, column
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, figure, matrix, scaled
 from iomodel.errors import SpecError
-from iomodel.planning.figures import figures
-from iomodel.planning.memory import fit
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service
 
 STEP = 0.1
@@ -94,6 +93,6 @@ def _more_units(device: Hardware) -> tuple[Hardware, float]:
 def _reached(
     service: Service, device: Hardware, timed: Hardware, batch: int | None
 ) -> tuple[float, float, float, float]:
-    fits = fit(service, device).fits
+    fits = service.memory(device).fits
     reached = figures(service, timed, fits if batch is None else batch)
     return reached.ttft, reached.tpot, reached.tokens_per_second, float(fits)

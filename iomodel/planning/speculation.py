@@ -76,7 +76,7 @@ class Speculation(Model):
         if draft.vocab_size != target.vocab_size:
             raise InputError(
                 f"speculation.draft: {self.draft} has {draft.vocab_size:,} tokens; allowed: a model with the "
-                f"vocabulary of {target.name or target.title}, {target.vocab_size:,} tokens"
+                f"vocabulary of {target.label}, {target.vocab_size:,} tokens"
             )
         return draft
 

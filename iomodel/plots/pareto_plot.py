@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iomodel.errors import InputError, shown
+from iomodel.planning.formatting import layout_text
 from iomodel.planning.pareto_result import Pareto
-from iomodel.planning.text import layout_text
 from iomodel.plots.canvas import COLOURS, FAINT, GREY, MARKERS, drawing, legend
 
 if TYPE_CHECKING:

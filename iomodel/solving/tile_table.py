@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.placement.limits import DeviceLimits
 from iomodel.placement.placement import Launch, Placement
 from iomodel.solving.on_device import LaunchProblem

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import compulsory
 from iomodel.counting.cost import Cost
 from iomodel.counting.options import only_taken
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.rates import Rates, rates

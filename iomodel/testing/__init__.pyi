@@ -4,7 +4,7 @@ from .drawn_kernels import kernel_calls as kernel_calls
 from .hbm import HBM as HBM
 from .input_strategies import algorithms as algorithms
 from .input_strategies import hardware as hardware
-from .input_strategies import masks as masks
+from .drawn_masks import masks as masks
 from .input_strategies import tiles as tiles
 from .input_strategies import workloads as workloads
 from .machine import Machine as Machine

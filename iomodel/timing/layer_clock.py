@@ -12,11 +12,11 @@ from math import inf
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.common.cache import per_device
 from iomodel.common.elementwise import ceil_div, larger, pick
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError

@@ -7,10 +7,10 @@ from operator import attrgetter
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import per_device
 from iomodel.common.display import interval
 from iomodel.common.results import Column, Record, column
 from iomodel.counting.bounds import Bound, largest_bounds
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.levels import L2, LAST, MemoryLevel, memory_levels
 from iomodel.nests.algorithm import Algorithm

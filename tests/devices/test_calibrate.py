@@ -23,12 +23,9 @@ import iomodel
 from iomodel.devices.calibration import torch as calibrate_torch
 from iomodel.devices.calibration.base import CALIBRATED, DRIVER_NAMES
 from iomodel.devices.calibration.calibrate import calibrated
-from iomodel.devices.calibration.device import Facts
-from iomodel.devices.calibration.experiments import GROUPS, ExperimentSizes
-from iomodel.devices.calibration.facts import facts_of
-from iomodel.devices.calibration.list import experiments
-from iomodel.devices.calibration.sampling import LEAST, REPEAT
-from iomodel.devices.calibration.torch import Timer
+from iomodel.devices.calibration.experiments import GROUPS, ExperimentSizes, Facts, experiments
+from iomodel.devices.calibration.measured_figures import LEAST, REPEAT
+from iomodel.devices.calibration.torch import Timer, facts_of
 from iomodel.devices.fields import Measured
 from tests.support.inside import main, parse
 
@@ -378,7 +375,7 @@ def test_a_file_is_replaced_only_if_asked(found, tmp_path):
         found.write(tmp_path / "folder.yaml", force=True)
 
 
-@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+@pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "pathlib.Path.replace"])
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_a_stop_leaves_nothing_half_written(found, tmp_path, monkeypatch, step, there, error):

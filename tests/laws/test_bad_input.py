@@ -230,6 +230,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "model": "llama-3-8b",
             "hardware": GPU,
             "count": 1,
+            "attention_algorithm": "flash2",
             **SERVED,
             "price_per_hour": 2.5,
             "prefix_cache": CACHE,

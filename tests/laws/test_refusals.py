@@ -13,7 +13,7 @@ from iomodel.counting.linear import linear_cost
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import MLP
-from iomodel.planning.step.experts import approximate_experts_hit
+from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.plots import feasible_tiles
 from iomodel.testing import workloads
 from iomodel.workloads.linear import Linear

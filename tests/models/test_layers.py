@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from iomodel import InputError
 from iomodel.models.attention import AttentionLayer
-from iomodel.models.config_modules import PREFIXES
-from iomodel.models.file import ModelFile
+from iomodel.models.config_quantisation import PREFIXES
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.mlp import MLP
-from iomodel.models.module_lists import globs, segments
-from iomodel.models.recurrent_delta import GatedDeltaNet, KimiDelta, LightningAttention
-from iomodel.models.recurrent_mamba import Mamba1, Mamba2, ShortConvolution
+from iomodel.models.model_file import ModelFile
+from iomodel.models.quantisation import globs, segments
+from iomodel.models.recurrent import GatedDeltaNet, KimiDelta, LightningAttention, Mamba1, Mamba2, ShortConvolution
 from iomodel.models.registry import model
 from iomodel.models.spec import ModelSpec
 from tests.support.inside import WEIGHT_SIZE, parse
@@ -158,7 +157,7 @@ def test_flops_of_a_chunk_as_counted_by_torch():
     """Matrix products of one token and head, as its FLOP counter reports for the reference code."""
     for keys, values, counted in ((128, 96, 118_784), (128, 128, 147_456)):
         delta = GatedDeltaNet(key_heads=1, value_heads=1, key_dim=keys, value_dim=values)
-        convolution, solve = 2 * delta.channels * 4, 64 * (keys + values)
+        convolution, solve = 2 * delta.widths.convolved * 4, 64 * (keys + values)
         assert delta.prefill_flops(64) == 64 * (convolution + solve + counted)
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from iomodel import Attention, Documents, InputError, UnknownNameError, Window
 from iomodel.errors import SpecError
 from iomodel.models.attention import AttentionLayer
-from iomodel.models.file import ModelFile, file_of, grouped
 from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.models.overview import every_model
+from iomodel.models.model_file import ModelFile, file_of, grouped
+from iomodel.models.model_tables import every_model
 from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
 from tests.models.test_published_configs import SHIPPED

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.planning.step.attention import attention_clock
+from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.links import send
 from tests.support.strategies import fraction_of_examples
 

@@ -11,17 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iomodel import hardware
-from iomodel.planning.fleet_batches import BatchTimes
-from iomodel.planning.fleet_try import replica
-from iomodel.planning.memory import fit
+from iomodel.planning.fleet import replica
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
-from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.simulate import POLICIES, simulate
-from iomodel.planning.simulation.table import step_table
+from iomodel.planning.simulation.simulation_result import Simulation
+from iomodel.planning.simulation.step_table import step_table
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.steps import BatchTimes, ReplicaSteps
 from tests.support.device_edits import scaled
 from tests.support.inside import BANDWIDTH, main, matrix
 
@@ -159,9 +157,9 @@ def test_single_prompts_wait_as_in_a_queue_of_one_server(busy):
 
 @pytest.mark.parametrize("busy", [0.1, 0.3, 0.5])
 def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
-    service = as_service(TINY, *CHAT.values(), Layout(), {}, 0.9, OVERHEAD)
+    service = as_service(TINY, *CHAT.values(), memory_utilization=0.9, overhead_bytes=OVERHEAD)
     device = hardware(H100)
-    queue = replica(service, device, fit(service, device), 2.0)
+    queue = replica(service, device, 2.0)
     load = busy / queue.prefill
     at = queue.at(load)
     result = simulate(TINY, H100, token_budget=1024, load=load, requests=8000, **CHAT)
@@ -173,7 +171,9 @@ def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
 
 
 def steps_of(prompt, output):
-    return ReplicaSteps(as_service(TINY, prompt, output, Layout(), {}, 0.9, OVERHEAD), hardware(H100))
+    return ReplicaSteps(
+        as_service(TINY, prompt, output, memory_utilization=0.9, overhead_bytes=OVERHEAD), hardware(H100)
+    )
 
 
 def test_the_table_holds_the_steps():

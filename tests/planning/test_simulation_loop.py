@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iomodel.planning.simulation.loop import compiled, interpolate, plain
+from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, compiled, interpolate, plain
 
 
 @dataclass(eq=False)  # requests of the same lengths are not the same
@@ -144,7 +144,8 @@ def looped(
     state = [np.full(max(inputs[4]) + 1, -1), np.full(count, -1), np.zeros(count), np.zeros(count)]
     if lists:
         inputs, tables, state = ([array.tolist() for array in some] for some in (inputs, tables, state))
-    totals = run(*inputs, clients, room, most, budget, each, *engine, *tables, *state)
+    scheduler = Scheduler(clients, room, most, budget, each, *engine)
+    totals = run(Queue(*inputs), scheduler, tuple(tables), Progress(*state))
     return totals, state[2], state[3]
 
 

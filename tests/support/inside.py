@@ -3,15 +3,15 @@
 from iomodel.algorithms._catalogue import CATALOGUE
 from iomodel.algorithms._ck_residency import BACKWARD as CK_BACKWARD
 from iomodel.algorithms._ck_residency import FORWARD as CK
-from iomodel.algorithms._cutlass_mla_residency import DECODE as CUTLASS_MLA
-from iomodel.algorithms._flash4_backward import BACKWARD as FLASH4_BACKWARD
+from iomodel.algorithms._flash4_residency import BACKWARD as FLASH4_BACKWARD
 from iomodel.algorithms._flash4_residency import FORWARD as FLASH4
 from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
-from iomodel.algorithms._flashmla_residency import DECODE as FLASHMLA
+from iomodel.algorithms._latent_residency import BLACKWELL as CUTLASS_MLA
+from iomodel.algorithms._latent_residency import BY_TRITON as TRITON_MLA
+from iomodel.algorithms._latent_residency import HOPPER as FLASHMLA
 from iomodel.algorithms._sage_residency import FORWARD as SAGE
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
-from iomodel.algorithms._triton_mla_residency import DECODE as TRITON_MLA
 from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS

@@ -9,9 +9,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.cross_entropy import CrossEntropy
-from iomodel.workloads.experts import Experts
 from iomodel.workloads.linear import Linear
-from iomodel.workloads.mlp import MLP
+from iomodel.workloads.mlp import MLP, Experts
 from iomodel.workloads.recurrence import Recurrence
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Workload

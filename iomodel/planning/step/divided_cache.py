@@ -18,8 +18,8 @@ from typing import Any
 
 from iomodel.models.attention import AttentionLayer
 from iomodel.planning.step.links import all_gather, all_to_all
-from iomodel.planning.step.result import StepTime
 from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.step_result import StepTime
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import cache_bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,7 @@ from iomodel.errors import InputError, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.models.recurrent import RecurrentLayer
-
-if TYPE_CHECKING:
-    from iomodel.models.registry import ModelSpec
+from iomodel.models.spec import ModelSpec
 
 Sharing = Literal["columns", "rows", "experts", "replicated"]
 """Shard of a rank: some outputs; some inputs, so that results are summed; some experts; the entire layer."""
@@ -162,8 +160,6 @@ class Layout(Model):
 
     def check(self, model: ModelSpec) -> None:
         """Raise InputError unless the layout divides the model."""
-        from iomodel.models.spec import ModelSpec
-
         if not isinstance(model, ModelSpec):
             raise InputError(
                 f"model: {shown(model)} given; allowed: an iomodel.ModelSpec, such as the result of iomodel.model"
@@ -238,7 +234,7 @@ def _check_cache(attention: AttentionLayer, layout: Layout, title: str) -> None:
 
 def _check_recurrent(recurrent: RecurrentLayer, ranks: int) -> None:
     """Raise InputError unless the heads of a recurrent layer, and what they share, divide among ranks."""
-    for field, size in recurrent.divided:
+    for field, size in recurrent.widths.divided:
         _divides(field, size, "tensor_parallel", ranks)
 
 

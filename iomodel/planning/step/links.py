@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import SpecError
 from iomodel.planning.step.layout import Layout
@@ -83,7 +83,7 @@ def link(device: Hardware) -> float:
         if figure is not None and figure.value:
             return float(figure.value) / directions
     raise SpecError(
-        f"interconnect: {device.id or device.name} has no link on file; tensor_parallel, pipeline_parallel and "
+        f"interconnect: {device.label} has no link on file; tensor_parallel, pipeline_parallel and "
         "expert_parallel above 1 need interconnect.per_direction"
     )
 

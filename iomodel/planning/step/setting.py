@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from iomodel.devices.rates import rates
 from iomodel.models.layers import DecoderLayer
-from iomodel.planning.step.attention import AttentionClock
+from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import MULTIPLIED, ROW_TYPE
-from iomodel.planning.step.result import Kind
+from iomodel.planning.step.step_arguments import MULTIPLIED, ROW_TYPE
+from iomodel.planning.step.step_result import Kind
 from iomodel.timing.layer_clock import IN_BLOCKS, LayerClock
 from iomodel.timing.span import Span
 from iomodel.workloads.call import ELEMENT_SIZE
@@ -101,7 +101,8 @@ class StepSetting:
         """Build a linear layer with quantised weights."""
         weights, scales = stored(weight_dtype or self.weight_dtype)
         dtype = self.multiplied(weights)
-        return _linear(rows, width_in, width_out, groups, bias, ROW_TYPE.get(dtype, dtype), weights, self.dtype, scales)
+        types = ROW_TYPE.get(dtype, dtype), weights, self.dtype
+        return _linear((rows, width_in, width_out, groups), types, bias, scales)
 
     def multiplied(self, weights: str) -> str:
         """Return the type in which a matrix of weights of a type is multiplied."""
@@ -119,18 +120,26 @@ class StepSetting:
         default = self.expert_dtype if name.startswith(("expert ", "shared ")) else self.weight_dtype
         return (layer.dtypes.get(name) if self.released else None) or default
 
-    def plain(self, rows: int, width_in: int, width_out: int, groups: int) -> Linear:
-        """Build groups of linear layers in the type of the activations, such as adapters."""
-        return _linear(rows, width_in, width_out, groups, False, self.dtype, self.dtype, self.dtype, None)
+    def wide(self, rows: int, width_in: int, width_out: int, groups: int = 1) -> Linear:
+        """Build linear layers that are never quantised: a router, the output layer, groups of adapters."""
+        return _linear((rows, width_in, width_out, groups), (self.dtype, self.dtype, self.dtype))
 
     def adapted(self, linears: Sequence[LinearLayer]) -> Iterator[Part]:
-        """Time the adapters of layers of one input, if there are any."""
-        if self.lora is not None:
-            yield from self.lora.parts(self, linears)
+        """Time both kernels of the adapters beside layers of one input, if there are any.
 
-    def wide(self, rows: int, width_in: int, width_out: int) -> Linear:
-        """Build a linear layer that is never quantised: a router, or the output layer."""
-        return _linear(rows, width_in, width_out, 1, False, self.dtype, self.dtype, self.dtype, None)
+        The requests are spread evenly over the adapters.
+        """
+        if self.lora is None:
+            return
+        rank, active = self.lora.rank, min(self.lora.active or self.lora.adapters, self.tokens)
+        rows, more = divmod(self.tokens, active)
+        groups = [(size, count) for size, count in ((rows + 1, more), (rows, active - more)) if size and count]
+        name = " ".join(linear.name for linear in linears)
+        width, outputs = linears[0].in_features, sum(linear.out_features for linear in linears)
+        down = [self.wide(size, width, len(linears) * rank, count) for size, count in groups]
+        up = [self.wide(size, rank, outputs, count) for size, count in groups]
+        yield self.product(f"adapters of {name}, A", *down)
+        yield self.product(f"adapters of {name}, B", *up)
 
     def product(self, name: str, *layers: Linear) -> Part:
         """Time linear layers as one part."""
@@ -184,26 +193,19 @@ class StepSetting:
 
 @lru_cache(maxsize=KEPT)
 def _linear(
-    rows: int,
-    in_features: int,
-    out_features: int,
-    groups: int,
-    bias: bool,
-    dtype: str,
-    weight_dtype: str,
-    out_dtype: str,
-    scale_block: int | None,
+    sizes: tuple[int, int, int, int], types: tuple[str, str, str], bias: bool = False, scale_block: int | None = None
 ) -> Linear:
     """Build a linear layer once: steps at other contexts have the same."""
+    (rows, width_in, width_out, groups), (dtype, weights, out) = sizes, types
     return Linear(
         rows=rows,
-        in_features=in_features,
-        out_features=out_features,
+        in_features=width_in,
+        out_features=width_out,
         groups=groups,
         bias=bias,
         dtype=dtype,
-        weight_dtype=weight_dtype,
-        out_dtype=out_dtype,
+        weight_dtype=weights,
+        out_dtype=out,
         scale_block=scale_block,
     )
 

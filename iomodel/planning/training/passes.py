@@ -6,26 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.planning.step.attention import AttentionClock, attention_span
+from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.links import passed_on
-from iomodel.planning.step.parts import layer_parts
 from iomodel.planning.step.setting import Part, StepSetting
-from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
-from iomodel.workloads.attention import Attention
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
 
-BACKWARDS = ("flash3", "flash2")
-"""Algorithms whose backward passes are compared."""
 EXCHANGE = "all-to-all"
 """Name of the parts in which ranks exchange the rows of experts."""
 SUSTAINED = {"sm_80": {"bf16": 0.79}, "sm_90": {"bf16": 0.72, "fp8": 0.68}}
@@ -141,52 +134,6 @@ class Backward(Forward):
             heads = attention.heads + 2 * max(attention.kv_heads, self.layout.tensor_parallel)
             width = -(-heads * attention.head_dim // self.layout.tensor_parallel)
             yield StepSetting.rowwise(self, "join the gradients of q, k and v", "norm", width)
-
-
-@dataclass(frozen=True)
-class KernelClock(AttentionClock):
-    """A timer of the forward passes of attention by one implementation of an algorithm."""
-
-    implementation: str | None = None
-
-    def fastest(self, call: Attention) -> tuple[str, Span]:
-        """Time the implementation."""
-        assert self.algorithm is not None
-        return _fastest(self.device, call, self.parameters, (self.algorithm,), self.implementation)
-
-
-@dataclass(frozen=True)
-class BackwardClock(AttentionClock):
-    """A timer of the backward passes of attention calls."""
-
-    implementation: str | None = None
-
-    def fastest(self, call: Attention) -> tuple[str, Span]:
-        """Find the fastest algorithm with a backward pass, and its time."""
-        names = BACKWARDS if self.algorithm is None else (self.algorithm,)
-        backward = call.model_copy(update={"direction": "backward"})
-        return _fastest(self.device, backward, self.parameters, names, self.implementation)
-
-
-@per_device
-def _fastest(
-    device: Hardware, call: Attention, parameters: Parameters, names: tuple[str, ...], implementation: str | None
-) -> tuple[str, Span]:
-    found: list[tuple[str, Span]] = []
-    refused: Exception | None = None
-    for name in names:
-        if call.direction not in find_algorithm(name).directions:
-            continue
-        try:
-            result = estimate(name, call, device, implementation=implementation, parameters=parameters)
-        except (InputError, SpecError, InfeasibleError) as error:
-            refused = error
-            continue
-        found.append((name, attention_span(result)))
-    if not found:
-        assert refused is not None
-        raise refused
-    return min(found, key=lambda entry: entry[1].seconds)
 
 
 @per_device

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import answering
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
+from iomodel.nests.algorithm import Algorithm
 from iomodel.solving.solve import solve
 from iomodel.studies.diagnosis.facts import BlockGrid
 from iomodel.studies.diagnosis.model import Change, clock_of
-from iomodel.workloads.attention import as_attention
+from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
-FUSED = ("flash2", "flash3")
 NARROWER = {"fp32": ("tf32", "bf16"), "tf32": ("bf16",), "bf16": ("fp8",), "fp16": ("fp8",)}
 NARROW_WEIGHTS = ("fp8", "int4")
 POWERS = tuple(2**n for n in range(9))
@@ -122,24 +123,29 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
 
 def _fused(measured: Change, device: Hardware) -> Iterator[Candidate]:
     """Yield FlashAttention in place of any other kernel."""
-    if measured.algorithm in (*FUSED, "split_kv"):
+    call = as_attention(measured.workload)
+    if find_algorithm(measured.algorithm) in answering(call):
         return
     why = "a block's queries stay on chip, S never leaves it, and K and V stream past once for all of them"
-    for name in FUSED:
-        change = other(measured, name)
-        if change is None or (name == "flash3" and not clock_of(replace(change, tiles={"b": 1}), device).placements):
+    general, *others = fused(call)
+    for declaration in (general, *others):
+        change = other(measured, declaration)
+        if declaration in others and not clock_of(replace(change, tiles={"b": 1}), device).placements:
             continue
         for tiles, _ in best_tiles(change, device):
-            yield Candidate(name, why, replace(change, tiles=tiles))
+            yield Candidate(declaration.name, why, replace(change, tiles=tiles))
 
 
-def other(measured: Change, name: str, **more: Any) -> Change | None:
-    """Return another algorithm on the same call, with the options that it takes; None if it lacks the direction."""
-    declaration, direction = find_algorithm(name), measured.workload.direction
-    if direction not in declaration.directions:
-        return None
-    options = only_taken(declaration, direction, measured.options)
-    return replace(measured, algorithm=name, tiles=None, options={**options, **more})
+def fused(call: Attention) -> list[Algorithm]:
+    """List the fused algorithms of a call that do not split its keys, the most general first."""
+    preferred = answering(call)
+    return [each for each in reversed(preferred) if "splits" not in each.takes(call.direction)]
+
+
+def other(measured: Change, algorithm: Algorithm, **more: Any) -> Change:
+    """Return another algorithm on the same call, with the options that it takes."""
+    options = only_taken(algorithm, measured.workload.direction, measured.options)
+    return replace(measured, algorithm=algorithm.name, tiles=None, options={**options, **more})
 
 
 def _split(measured: Change, blocks: BlockGrid) -> Iterator[Candidate]:
@@ -157,13 +163,14 @@ def _splits(measured: Change, units: int, packed: bool, name: str) -> Iterator[C
     call, sizes = as_attention(measured.workload), dict(measured.tiles or {})
     heads, rows = (call.kv_heads, call.group * call.q_len) if packed else (call.heads, call.q_len)
     keys = sizes.get("block_kv", 64)
+    splitting = next(each for each in answering(call) if "splits" in each.takes())
     for query in dict.fromkeys((sizes.get("block_q", 128), 16, 64, 128)):
         wanted = -(-units // (call.batch * heads * -(-rows // query)))
         for key in dict.fromkeys(-(-keys // fewer) for fewer in POWERS):
             for splits in {min(-(-call.kv_len // key), many) for many in (wanted, -(-wanted // 2))}:
                 more = {"packed": True} if packed else {}
-                change = other(measured, "split_kv", splits=splits, **more) if splits > 1 else None
-                if change is not None:
+                if splits > 1:
+                    change = other(measured, splitting, splits=splits, **more)
                     why = f"{splits} blocks share the keys of each query tile, so that more of the {units} SMs work"
                     yield Candidate(name, why, replace(change, tiles={"block_q": query, "block_kv": key}))
 
@@ -175,10 +182,9 @@ def _narrower(measured: Change, device: Hardware) -> Iterator[Candidate]:
         kept = call.kv_dtype if call.kv_dtype != call.dtype else dtype
         change = replace(measured, workload=call.model_copy(update={"dtype": dtype, "kv_dtype": kept}))
         yield Candidate(dtype, f"the same kernel on {dtype} data", change)
-        for name in FUSED[:1]:
-            fused = other(change, name)
-            if fused is not None:
-                yield Candidate(f"{name} in {dtype}", "tiles for the matrix instructions of a narrower dtype", fused)
+        general = fused(call)[0]
+        why = "tiles for the matrix instructions of a narrower dtype"
+        yield Candidate(f"{general} in {dtype}", why, other(change, general))
 
 
 def _narrower_dtypes(dtype: str, device: Hardware) -> list[str]:
