@@ -22,7 +22,7 @@ from rich.table import Table
 
 import iomodel
 from iomodel.planning.service import OVERHEAD, as_service
-from iomodel.planning.simulation import run as engine
+from iomodel.planning.simulation import engine_run as engine
 from iomodel.planning.simulation.step_table import StepTable, step_table
 from iomodel.planning.steps import ReplicaSteps
 
