@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 import iomodel
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import ModelSpec
 
 ROWS = Path(__file__).parents[1] / "tests/measured/training.csv"

@@ -14,10 +14,10 @@ from . import triton as triton
 from .algorithms import list_algorithms as list_algorithms
 from .counting.bounds import lower_bounds as lower_bounds
 from .counting.cost import cost as cost
+from .counting.cost import linear_cost as linear_cost
 from .counting.cost_array import CostArray as CostArray
 from .counting.cost_array import cost_array as cost_array
 from .counting.expressions import expressions as expressions
-from .counting.linear import linear_cost as linear_cost
 from .counting.optimum import optimum as optimum
 from .counting.result import Cost as Cost
 from .devices.device import Hardware as Hardware

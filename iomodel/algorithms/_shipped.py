@@ -23,8 +23,6 @@ LISTED = (
 """The fields that the catalogue has: those without nests and formulas."""
 DECLARED = ("declare", "backward", "published", "requires", "symbols")
 """The fields that are read from the algorithm's own module."""
-
-
 TILES = ("shared", "phases", "tensor")
 """The fields of a residency that are read from the algorithm's own module."""
 LAYOUT = ("shared_axes", "operand_axes")

@@ -9,7 +9,7 @@ from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.common.display import Table
 from iomodel.nests.algorithm import Algorithm
 from iomodel.studies.approximations import approximations, footnotes, marked
-from iomodel.workloads.kinds import KINDS
+from iomodel.workloads.workload_kinds import KINDS
 
 
 def every_algorithm() -> dict[str, dict[str, Any]]:

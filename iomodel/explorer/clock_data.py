@@ -33,7 +33,7 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "common.floor_sum": ("floor_sum",),
+    "common.arithmetic": ("floor_sum",),
     "common.band": ("Band",),
     "timing.kernel_work": ("SCORES", "MatrixWork", "TensorTraffic", "KernelWork"),
     "timing.edge_visits": ("_LEVELS", "EdgeVisits"),
@@ -140,7 +140,8 @@ class ClockData:
     def _formulas(self, module: str, formulas: Formulas) -> int:
         """Return the number of the function of some formulas."""
         assert isinstance(formulas.compiled, StoredFormulas)
-        shipped: FunctionType = formulas.compiled.shipped
+        shipped = formulas.compiled.shipped
+        assert isinstance(shipped, FunctionType)
         text = number_source(_functions(module)[shipped.__name__])
         return self.functions.setdefault(text, len(self.functions))
 

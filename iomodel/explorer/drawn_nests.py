@@ -50,7 +50,7 @@ class Drawn:
         return [plain for statement in body if (plain := self._statement(statement)) is not None]
 
     def _statement(self, statement: language.Statement) -> dict[str, Any] | None:
-        if isinstance(statement, language.Block):
+        if isinstance(statement, language.Compound):
             return self._block(statement)
         if isinstance(statement, tuple(MOVES)):
             name = self._tensor(statement.tensor)  # type: ignore[union-attr]

@@ -170,7 +170,7 @@ def _lines(body: Any, depth: int) -> Iterator[Line]:
         text = _text(statement)
         if text:
             yield Line(depth, text, statement)
-        if isinstance(statement, language.Block):
+        if isinstance(statement, language.Compound):
             yield from _lines(statement.body, depth + bool(text))  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from iomodel.counting.expressions import declared
 from iomodel.counting.folds import buffers, in_bytes
 from iomodel.counting.kinds import FormulaKind
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.language import Block, Kernel, Loop, Nest, Path, walk
+from iomodel.nests.language import Compound, Kernel, Loop, Nest, Path, walk
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.rules import DeclarationError
 from iomodel.nests.symbols import NAME_OF, TILE_ORDER
@@ -75,7 +75,7 @@ def on_chip(nest: Nest, view: View) -> dict[str, Expr]:
         for tensor, _, around in buffers(block.body, here):
             found.setdefault(tensor.name, view.buffer(tensor, around))
         for statement in block.body:
-            if isinstance(statement, Block):
+            if isinstance(statement, Compound):
                 inside(statement, here)
 
     for kernel in nest:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from iomodel.algorithms import algorithm
+from iomodel.common.arithmetic import anywhere, ceil_div, larger, pick, smaller
 from iomodel.common.cache import per_device
-from iomodel.common.elementwise import anywhere, ceil_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.arithmetic import smaller
 from iomodel.common.cache import per_device
-from iomodel.common.elementwise import smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record

@@ -18,7 +18,7 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.elementwise import ceil_div
+from iomodel.common.arithmetic import ceil_div
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost

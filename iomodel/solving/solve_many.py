@@ -30,7 +30,7 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.solve import share_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
-from iomodel.workloads.kinds import UNMASKED
+from iomodel.workloads.workload_kinds import UNMASKED
 
 FIELDS = Attention.model_fields.keys() | SIDES.keys()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.integers import common_shape
 from iomodel.counting.bound_call import BoundCall

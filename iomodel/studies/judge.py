@@ -12,7 +12,7 @@ from iomodel.common.display import Result, Table, microseconds
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.fields import AttentionCall
+from iomodel.devices.device_fields import AttentionCall
 from iomodel.errors import InputError, IOModelError, SpecError
 from iomodel.studies.estimate import estimate
 from iomodel.timing.parameters import DEFAULT, Parameters

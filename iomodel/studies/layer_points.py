@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.counting.arrays.integers import common_shape
 from iomodel.counting.arrays.layers import Layers
 from iomodel.counting.cost_array import CostArray, cost_array

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, at_places
+from iomodel.common.arithmetic import anywhere, at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import NUMBERS

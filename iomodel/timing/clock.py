@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.elementwise import floor_div, larger
+from iomodel.common.arithmetic import floor_div, larger
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger
+from iomodel.common.arithmetic import anywhere, larger
 from iomodel.placement.placement import Launch, Placement
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock import Clock

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from iomodel.algorithms import algorithm
-from iomodel.common.elementwise import smaller
+from iomodel.common.arithmetic import smaller
 from iomodel.counting.kinds import kind_of
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates

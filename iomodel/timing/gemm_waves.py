@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
 from iomodel.placement.gemm_tiles import Tile
 from iomodel.timing.shared_memory import WarpLayout

@@ -12,8 +12,8 @@ from math import inf
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.common.arithmetic import ceil_div, larger, pick
 from iomodel.common.cache import per_device
-from iomodel.common.elementwise import ceil_div, larger, pick
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, algorithm
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import Tile, competing, room, warps_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger, smaller
+from iomodel.common.arithmetic import anywhere, larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 import iomodel
-from iomodel.common.sketch import BAR, Bar, bars
+from iomodel.common.sketch import BAR, BarRow, bars
 
 W = iomodel.Attention(heads=8, q_len=2048, head_dim=128, mask="causal")
 GPU = "h100-sxm5"
@@ -83,4 +83,4 @@ def test_tile_times_are_a_map():
 
 
 def test_names_are_escaped():
-    assert "<b>" not in bars([Bar("<b>", {"<b>": 1.0}, "<b>")])
+    assert "<b>" not in bars([BarRow("<b>", {"<b>": 1.0}, "<b>")])

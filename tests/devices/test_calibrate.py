@@ -26,7 +26,7 @@ from iomodel.devices.calibration.calibrate import calibrated
 from iomodel.devices.calibration.experiments import GROUPS, ExperimentSizes, Facts, experiments
 from iomodel.devices.calibration.measured_figures import LEAST, REPEAT
 from iomodel.devices.calibration.torch import Timer, facts_of
-from iomodel.devices.fields import Measured
+from iomodel.devices.device_fields import Measured
 from tests.support.inside import main, parse
 
 H200 = Facts(

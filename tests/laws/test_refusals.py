@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.counting.linear import linear_cost
-from iomodel.models.attention import AttentionLayer
+from iomodel.counting.cost import linear_cost
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import MLPLayer
 from iomodel.models.indexer import Indexer
-from iomodel.models.layers import MLP
 from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.plots import feasible_tiles
 from iomodel.testing import workloads
@@ -103,7 +103,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "block_k: gemm needs this tile; allowed: an integer from 1 up",
     ),
     "shared experts": (
-        lambda: MLP(
+        lambda: MLPLayer(
             experts=4, experts_per_token=2, expert_intermediate_size=8, shared_experts=1, shared_intermediate_size=0
         ),
         "shared_intermediate_size: 0 given with shared_experts; allowed: at least 1",

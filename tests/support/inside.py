@@ -17,9 +17,9 @@ from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
 from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
+from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
-from iomodel.common.floor_sum import floor_sum
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, dump, parse, specs_folder
@@ -69,6 +69,6 @@ from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, Call, DType, Mask
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.workload_kinds import KINDS

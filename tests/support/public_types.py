@@ -9,7 +9,7 @@ from typing import Any
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.fields import Provenance
+from iomodel.devices.device_fields import Provenance
 
 W = iomodel.Attention(heads=4, kv_heads=2, q_len=64, head_dim=64, mask="causal")
 TILES = {"block_q": 64, "block_kv": 32}

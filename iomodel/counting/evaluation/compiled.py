@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dis import get_instructions
 from fractions import Fraction
 from functools import cached_property
+from inspect import getsource
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from iomodel.counting.evaluation.arithmetic import SCALAR, SIZES, Size
 from iomodel.counting.evaluation.array_engine import Seen, evaluated
+from iomodel.counting.evaluation.definitions import defined
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol
@@ -63,6 +65,17 @@ class Compiled:
         from iomodel.counting.evaluation.codegen import function
 
         return function(self.formulas, self.inputs, functions, [self.inputs[place] for place in varying])
+
+    def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return the function for long arrays, with as few operations on arrays as can be."""
+        return self.function(functions, varying)
+
+    @cached_property
+    def text(self) -> str:
+        """Source of the function of the inputs."""
+        from iomodel.counting.evaluation.codegen import quick_source
+
+        return quick_source(self.formulas, self.inputs)
 
     @property
     def outputs(self) -> int:
@@ -117,26 +130,36 @@ class StoredFormulas(Compiled):
 
     Parameters
     ----------
-    scalar : function
-        The shipped function.
+    scalar : function or str
+        The shipped function, or the source of one.
     outputs : int
         How many values it returns.
-    rebuild : callable
+    rebuild : callable, optional
         Builds the same formulas with sympy.
     """
 
-    def __init__(self, scalar: FunctionType, outputs: int, rebuild: Callable[[], Compiled]) -> None:
+    def __init__(self, scalar: FunctionType | str, outputs: int, rebuild: Callable[[], Compiled] | None = None) -> None:
         self.shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
+
+    @cached_property
+    def text(self) -> str:
+        """Source of the function of the inputs."""
+        return self.shipped if isinstance(self.shipped, str) else getsource(self.shipped)
 
     @cached_property
     def formulas(self) -> list[Expr]:  # type: ignore[override]
         """The formulas as expressions of opaque nodes."""
-        return self._rebuild().formulas
+        return self._built.formulas
 
     @cached_property
     def inputs(self) -> tuple[Symbol, ...]:  # type: ignore[override]
         """The symbols of the positional arguments."""
-        return self._rebuild().inputs
+        return self._built.inputs
+
+    @cached_property
+    def _built(self) -> Compiled:
+        assert self._rebuild is not None
+        return self._rebuild()
 
     @property
     def outputs(self) -> int:
@@ -145,7 +168,13 @@ class StoredFormulas(Compiled):
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
         """Return the shipped function, with these functions for extrema, sums of floors and ratios."""
+        if isinstance(self.shipped, str):
+            return defined(self.shipped, functions)
         return FunctionType(self.shipped.__code__, dict(functions), self.shipped.__name__)
+
+    def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return the function for long arrays, with as few operations on arrays as can be."""
+        return (self.function if self._rebuild is None else super().function)(functions, varying)
 
 
 def _whole(value: int | Fraction) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import name_of
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import met

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import name_of
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.arrays.calls import Calls

@@ -27,7 +27,7 @@ from iomodel.solving.batch.bound import bound_bytes
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.call import known_mask
-from iomodel.workloads.kinds import UNMASKED
+from iomodel.workloads.workload_kinds import UNMASKED
 
 SEARCH = (
     "hardware", "sram_bytes", "sram_elements", "alignment", "min_block_kv", "epsilon", "objective", "implementation",

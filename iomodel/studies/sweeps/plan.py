@@ -25,7 +25,7 @@ from iomodel.nests.algorithm import Algorithm, DeclaredName
 from iomodel.studies.sweeps.axes import Block, Dimension, axes_of, blocks_of, chunks_of, slices_of
 from iomodel.studies.sweeps.engine import engine_digest
 from iomodel.studies.sweeps.fields import Values, check_names, read
-from iomodel.workloads.kinds import KINDS
+from iomodel.workloads.workload_kinds import KINDS
 
 
 @dataclass(frozen=True, eq=False)

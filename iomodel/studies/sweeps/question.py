@@ -17,9 +17,9 @@ from iomodel.nests.alphabet import NUMBERS, TILE_NAMES
 from iomodel.solving.solve import solve
 from iomodel.studies.sweeps.fields import OF_KIND, SOLVER, switches
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.window import Window
 from iomodel.workloads.workload import Shape
+from iomodel.workloads.workload_kinds import KINDS
 
 ANSWERS = {**QUANTITIES, **TOTALS}
 """The quantities of a sweep beside the reads and writes of tensors."""

@@ -1,13 +1,18 @@
-"""Coefficients and signs of formulas, in dictionaries: an order of magnitude faster than sympy's expansion."""
+"""Terms of formulas: parts, coefficients and signs, and extrema without the arguments that these show to be needless.
+
+Coefficients are in dictionaries, an order of magnitude faster than sympy's expansion. sympy compares every pair of
+arguments of an extremum by factoring their difference, which takes most of the time of deriving the formulas of a mask,
+and settles no more pairs of these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from sympy import Expr, ceiling, floor
+from sympy import Expr, Integer, Max, Min, Symbol, ceiling, floor
 
 Powers: TypeAlias = frozenset[tuple[Expr, int]]
 Polynomial: TypeAlias = Mapping[Powers, int | Fraction]
@@ -99,3 +104,70 @@ def _sign(generator: Expr) -> int:
         opposite = {powers: -coefficient for powers, coefficient in inside.items()}
         return 1 if _not_negative(inside) else -1 if _not_negative(opposite) else 0
     return 0
+
+
+@lru_cache(maxsize=65_536)
+def parts_of(expr: Expr, kind: type = Symbol) -> frozenset[Expr]:
+    """Collect the parts of a formula that are of a kind; sympy visits each occurrence of a part that repeats.
+
+    >>> from iomodel.nests.symbols import B_r, N_q
+    >>> sorted(map(str, parts_of(N_q * B_r + N_q)))
+    ['B_r', 'N_q']
+    """
+    inside: frozenset[Expr] = frozenset().union(*(parts_of(arg, kind) for arg in expr.args))
+    return inside | {expr} if isinstance(expr, kind) else inside
+
+
+def least(*terms: Expr | int) -> Expr:
+    """Return the minimum of some formulas.
+
+    >>> from iomodel.nests.symbols import N_k, N_q
+    >>> least(N_q, N_k, N_q + 1)
+    Min(N_k, N_q)
+    """
+    return _extremum(Min, lambda kept, term: never_below(term, kept), terms)
+
+
+def greatest(*terms: Expr | int) -> Expr:
+    """Return the maximum of some formulas.
+
+    >>> from iomodel.nests.symbols import N_k, N_q
+    >>> greatest(0, N_k - N_q), greatest(0, N_q - 1)
+    (Max(0, N_k - N_q), N_q - 1)
+    """
+    return _extremum(Max, never_below, terms)
+
+
+def replaced(expr: Expr, values: Mapping[Symbol, Expr | int]) -> Expr:
+    """Replace symbols of a formula; its extrema are those of :func:`least` and :func:`greatest`.
+
+    >>> from iomodel.nests.symbols import N_k, N_q
+    >>> replaced(greatest(N_q, N_k), {N_k: N_q + 1})
+    N_q + 1
+    """
+    known: dict[Expr, Expr] = {symbol: _formula(value) for symbol, value in values.items()}
+
+    def visit(part: Expr) -> Expr:
+        if part not in known:
+            args = [visit(arg) for arg in part.args]
+            changed = any(new is not old for new, old in zip(args, part.args, strict=True))
+            build = part.func if all(arg.is_number for arg in args) else REBUILT.get(part.func, part.func)
+            known[part] = build(*args) if changed else part
+        return known[part]
+
+    return visit(expr)
+
+
+REBUILT: dict[type, Callable[..., Expr]] = {Min: least, Max: greatest}
+
+
+def _extremum(kind: type[Max | Min], settles: Callable[[Expr, Expr], bool], terms: tuple[Expr | int, ...]) -> Expr:
+    kept: list[Expr] = []
+    for term in dict.fromkeys(part for value in terms for part in kind.make_args(_formula(value))):
+        if not any(settles(other, term) for other in kept):
+            kept = [*(other for other in kept if not settles(term, other)), term]
+    return kind(*kept, evaluate=False)
+
+
+def _formula(value: Expr | int) -> Expr:
+    return Integer(value) if isinstance(value, int) else value

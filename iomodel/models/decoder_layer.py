@@ -11,14 +11,14 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count, Distance
 from iomodel.devices.quantity import Group
 from iomodel.errors import InputError
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.indexer import Projection
-from iomodel.models.mlp import MLP
+from iomodel.models.mlp_layer import MLPLayer
 from iomodel.models.recurrent import GatedDeltaNet, KimiDelta, LightningAttention, Mamba1, Mamba2, ShortConvolution
 from iomodel.workloads.call import Switch
 from iomodel.workloads.dtypes import WeightType
 
-__all__ = ["MLP", "DecoderLayer", "Matrix", "Projection", "Recurrent", "SideLayer"]
+__all__ = ["DecoderLayer", "MLPLayer", "Matrix", "Projection", "Recurrent", "SideLayer"]
 
 Recurrent = Annotated[
     GatedDeltaNet | KimiDelta | LightningAttention | Mamba2 | Mamba1 | ShortConvolution, Field(discriminator="kind")
@@ -93,7 +93,7 @@ class DecoderLayer(Group):
 
     attention: AttentionLayer | None = None
     recurrent: Recurrent | None = None
-    mlp: MLP | None = None
+    mlp: MLPLayer | None = None
     norms: Distance = 2
     norm_bias: Switch = False
     reused: Switch = False
@@ -160,7 +160,7 @@ class DecoderLayer(Group):
         return 0 if self.recurrent is None else self.recurrent.state.bytes
 
 
-def _mlp_linears(mlp: MLP, hidden: int) -> Iterator[Matrix]:
+def _mlp_linears(mlp: MLPLayer, hidden: int) -> Iterator[Matrix]:
     if not mlp.experts:
         yield from (Matrix(*projection) for projection in mlp.projections(hidden))
         return

@@ -1,4 +1,4 @@
-"""The tiles and options of `solve` are those that `estimate` takes where none are given."""
+"""One answer by time: the tiles of `solve` are those of `estimate` without tiles, and the first of `tile_times`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from iomodel import InfeasibleError, InputError, hardware, list_hardware
 from iomodel.algorithms import algorithm
 from iomodel.errors import SpecError
 from tests.support.estimate_calls import some
-from tests.support.inside import DIRECTIONS, implementations_for
 
 DEVICES = [hardware(name) for name in list_hardware()]
 UNTILED = ("standard", "eager")
@@ -53,14 +52,14 @@ def calls(draw: st.DrawFn) -> tuple[str, iomodel.Attention, Any]:
 
 def ships(name: str, call: iomodel.Attention, device: Any) -> bool:
     """Check that a kernel of a pass ships tiles."""
-    passes = DIRECTIONS if call.direction == "both" else (call.direction,)
+    passes = ("forward", "backward") if call.direction == "both" else (call.direction,)
     parts = [call.model_copy(update={"direction": direction}) for direction in passes]
-    kernels = [implementations_for(name, part, device, None) for part in parts]
-    return any(known and known[0].tiles for known in kernels)
+    kernels = [iomodel.list_implementations(name, device, part)[0] for part in parts]
+    return any(kernel != "textbook" and iomodel.kernels.implementation(name, kernel).tiles for kernel in kernels)
 
 
 def assert_same(name: str, call: Any, device: Any, shipped: bool) -> None:
-    """Compare a solution with the estimate without tiles."""
+    """Compare a solution with the estimate without tiles, and with the map of the times of all tiles."""
     solved, taken = iomodel.solve(name, call, device), iomodel.estimate(name, call, device)
     chosen = {option: solved.options[option] for option in solved.searched}
     again = iomodel.estimate(name, call, device, solved.tiles, **chosen)
@@ -71,12 +70,23 @@ def assert_same(name: str, call: Any, device: Any, shipped: bool) -> None:
         assert solved.tiles == taken.tiles
         assert solved.options == taken.cost.options
         assert again.seconds == taken.seconds
+    try:
+        times = iomodel.kernels.tile_times(name, call, device)
+    except InputError:  # no kernel, one of both directions, or a workload without a map
+        return
+    best = min(times.records(), key=lambda record: record["seconds"])
+    fastest = {"splits": 1, "packed": 0, **times.fastest.tiles}
+    assert fastest == {"splits": 1, "packed": 0, **solved.tiles, **{name: int(size) for name, size in chosen.items()}}
+    assert times.fastest.seconds == best["seconds"] == pytest.approx(solved.seconds, rel=1e-9)
+    assert times.fewest_requests == solved.certificate.least_traffic
+    assert times.shipped == solved.certificate.shipped
 
 
 DECODE = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=30_000, head_dim=128)
 TRAIN = iomodel.Attention(heads=8, q_len=500, head_dim=80, direction="both")
 
 
+@example(("split_kv", DECODE, hardware("h100-sxm5")))  # a kernel, whose splits and packing are searched
 @example(("split_kv", DECODE, hardware("tpu-v5e")))  # splits and packing on the textbook's machine
 @example(("flash2", TRAIN, hardware("tpu-v5e")))
 @example(("flash2", TRAIN, hardware("a100-sxm4-80gb")))

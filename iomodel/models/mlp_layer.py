@@ -15,7 +15,7 @@ from iomodel.workloads.call import Switch
 Activation = Annotated[str, Field(max_length=40, pattern=PRINTABLE)]
 
 
-class MLP(Group):
+class MLPLayer(Group):
     """The MLP of one decoder layer: dense, or experts selected per token by a router.
 
     Parameters
@@ -36,9 +36,9 @@ class MLP(Group):
 
     Examples
     --------
-    >>> MLP(intermediate_size=14336).projections(4096)
+    >>> MLPLayer(intermediate_size=14336).projections(4096)
     (('gate', 4096, 14336), ('up', 4096, 14336), ('down', 14336, 4096))
-    >>> MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336).parameters(4096)
+    >>> MLPLayer(experts=8, experts_per_token=2, expert_intermediate_size=14336).parameters(4096)
     1409318912
     """
 
