@@ -47,7 +47,7 @@ from .planning.step.step import step as step
 from .planning.step.step_result import StepTime as StepTime
 from .planning.sweep_plans import sweep_plans as sweep_plans
 from .planning.training.train_step import train_step as train_step
-from .solving.batch.result import Solutions as Solutions
+from .solving.batch.solutions import Solutions as Solutions
 from .solving.solution import Solution as Solution
 from .solving.solve import solve as solve
 from .solving.solve_many import solve_many as solve_many
@@ -64,7 +64,7 @@ from .studies.estimate_array_result import EstimateArray as EstimateArray
 from .studies.least_sram import crossover as crossover
 from .studies.sweeps.sweep import sweep as sweep
 from .studies.trace.trace import trace as trace
-from .timing.result import Estimate as Estimate
+from .timing.estimate_result import Estimate as Estimate
 from .workloads.attention import Attention as Attention
 from .workloads.cross_entropy import CrossEntropy as CrossEntropy
 from .workloads.linear import Linear as Linear

@@ -33,7 +33,7 @@ from iomodel.planning.step.step_result import StepPart as StepPart
 from iomodel.planning.step.step_result import StepTime as StepTime
 from iomodel.planning.training.training_memory import TrainingMemory as TrainingMemory
 from iomodel.planning.training.training_result import TrainingStep as TrainingStep
-from iomodel.solving.batch.result import Solutions as Solutions
+from iomodel.solving.batch.solutions import Solutions as Solutions
 from iomodel.solving.certificate import Certificate as Certificate
 from iomodel.solving.certificate import NextStep as NextStep
 from iomodel.solving.certificate import RunnerUp as RunnerUp
@@ -46,9 +46,9 @@ from iomodel.studies.comparison import Comparison as Comparison
 from iomodel.studies.comparison import DoesNotFit as DoesNotFit
 from iomodel.studies.crossovers.contenders import Contender as Contender
 from iomodel.studies.crossovers.contenders import VariedAxis as VariedAxis
+from iomodel.studies.crossovers.crossovers_result import Crossover as Crossover
+from iomodel.studies.crossovers.crossovers_result import Crossovers as Crossovers
 from iomodel.studies.crossovers.formula import CrossingFormula as CrossingFormula
-from iomodel.studies.crossovers.result import Crossover as Crossover
-from iomodel.studies.crossovers.result import Crossovers as Crossovers
 from iomodel.studies.diagnosis.diagnose import Diagnosis as Diagnosis
 from iomodel.studies.diagnosis.facts import BlockGrid as BlockGrid
 from iomodel.studies.diagnosis.facts import Redundancy as Redundancy
@@ -61,6 +61,6 @@ from iomodel.studies.trace.events import Event as Event
 from iomodel.studies.trace.rates import TraceRates as TraceRates
 from iomodel.studies.trace.summary import TraceSummary as TraceSummary
 from iomodel.studies.trace.trace import Trace as Trace
+from iomodel.timing.estimate_result import Estimate as Estimate
 from iomodel.timing.kernel_time import KernelTime as KernelTime
 from iomodel.timing.level_traffic import LevelTraffic as LevelTraffic
-from iomodel.timing.result import Estimate as Estimate

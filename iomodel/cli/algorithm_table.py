@@ -8,7 +8,7 @@ from typing import Any
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.common.display import Table
 from iomodel.nests.algorithm import Algorithm
-from iomodel.studies.approximations import approximations, footnotes, marked
+from iomodel.studies.comparison import approximations, footnotes, marked
 from iomodel.workloads.workload_kinds import KINDS
 
 

@@ -64,15 +64,16 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),
     "nests.residency": ("Residency",),
     "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
+    "placement.fit": ("UNITS", "BlockFit", "in_one_memory"),
     "placement.supported": ("__version", "__runs", "runs_on", "supported"),
     "placement.placement": (
-        "Launch", "Occupancy", "__excess", "Placement", "__padded",
+        "Launch", "__excess", "Placement", "__padded",
         "__sum_of_widths", "__narrowest", "_layouts",
     ),
     "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
     "nests.implementation": ("_FEATURES", "ShippedTile"),
     "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
-    "solving.candidates": ("_ROWS", "underfilled", "__underfilled", "__free", "__products", "choices"),
+    "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products", "choices"),
 }  # fmt: skip
 """The definitions of the time model by module; one with a further underscore in front is for its module alone."""
 

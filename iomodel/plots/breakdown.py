@@ -13,7 +13,7 @@ from iomodel.timing.time_shares import EXPOSED, HOST, time_shares
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from iomodel.timing.result import Estimate
+    from iomodel.timing.estimate_result import Estimate
 
 ORDER = ("matrix", "exp", "fp32", "shared memory", "l2", "llc", "hbm", "steps", "tail", "launch")
 """Order of the bars in all panels, from the matrix units outwards; other resources come last."""

@@ -10,7 +10,7 @@ from iomodel.errors import InputError, shown
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, drawing, legend, log_ticks, place_ticks, powers_of_two
 from iomodel.studies.crossovers.contenders import METRICS
-from iomodel.studies.crossovers.result import Crossovers
+from iomodel.studies.crossovers.crossovers_result import Crossovers
 from iomodel.studies.crossovers.tables import tiles_of
 
 if TYPE_CHECKING:

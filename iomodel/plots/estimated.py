@@ -8,7 +8,7 @@ from iomodel.errors import InputError, shown
 from iomodel.plots import words
 
 if TYPE_CHECKING:
-    from iomodel.timing.result import Estimate
+    from iomodel.timing.estimate_result import Estimate
 
 NEEDED = ("algorithm", "workload", "hardware", "tiles", "seconds", "bound", "breakdown", "dram_bytes", "kernels")
 

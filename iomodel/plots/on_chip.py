@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from iomodel.algorithms import AlgorithmLike
 from iomodel.devices.device import Hardware
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.contents import Contents, Part, contents
+from iomodel.placement.contents import Contents, Region, contents
 from iomodel.placement.limits import COLUMN
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, beside, figure, subtitle
@@ -28,7 +28,7 @@ class MemoryBar(NamedTuple):
     """One memory: its title, its contents, its use and its limit, and the text of a size."""
 
     title: str
-    parts: Sequence[Part]
+    parts: Sequence[Region]
     used: float
     limit: float
     unit: str
@@ -103,10 +103,10 @@ def _bars(held: Contents) -> list[MemoryBar]:
     registers = use["registers"]
     for number, phase in enumerate(held.registers, 1):
         title = "registers\nof a thread" + (f", phase {number}" if len(held.registers) > 1 else "")
-        parts = [*phase, Part("other", held.overhead)]
+        parts = [*phase, Region("other", held.overhead)]
         bars.append(MemoryBar(title, parts, sum(part.size for part in parts), registers.limit, ""))
     if "tensor memory" in use:
-        columns = [Part(part.name, part.size / COLUMN, part.instead) for part in held.tensor]
+        columns = [Region(part.name, part.size / COLUMN, part.instead) for part in held.tensor]
         tensor = use["tensor memory"]
         bars.append(MemoryBar("tensor memory\nof an SM", columns, tensor.used, tensor.limit, "columns"))
     return bars

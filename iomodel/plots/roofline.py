@@ -19,7 +19,7 @@ from iomodel.workloads.call import DType
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from iomodel.timing.result import Estimate
+    from iomodel.timing.estimate_result import Estimate
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def demands(
     """Return the demands of (algorithm, kind, options that shape its nest), compiled."""
 
     def build() -> Demands:
-        from iomodel.timing.compile import compiled_demands
+        from iomodel.timing.compile_work import compiled_demands
 
         return compiled_demands(algorithm, kind, options, execution)
 

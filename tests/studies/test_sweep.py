@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import InputError, IOModelError
-from iomodel.studies.sweeps.question import QUANTITIES
+from iomodel.studies.sweeps.point_question import QUANTITIES
 from iomodel.studies.sweeps.sweep import planned, sweep
 from tests.support.inside import TILES
 from tests.support.strategies import at_most

@@ -52,12 +52,13 @@ from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME, NAME_OF, H_k, M, N, b, m_1, n_1, stages
 from iomodel.placement.contents import contents
-from iomodel.placement.gemm_tiles import Tile, candidates
+from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
 from iomodel.plots.trace_plot import visits
-from iomodel.solving.candidates import TileSearch, families
+from iomodel.solving.candidates import families
+from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
 from iomodel.timing.kernel_time import Launched, kernel_time

@@ -14,7 +14,7 @@ from iomodel.integrations.nsight.audit_result import Audit, AuditedCall, Audited
 from iomodel.integrations.nsight.counters import METRICS, KernelCounters, together
 from iomodel.integrations.nsight.explanations import explanations, written_bytes
 from iomodel.integrations.nsight.report_file import read_report
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 
 MARGIN = 0.01
 """Share of the bytes by which counters may lie outside: instructions, arguments, tables of pages."""

@@ -9,7 +9,7 @@ from iomodel.integrations.nsight.audit_result import AuditedLevel
 from iomodel.integrations.nsight.counters import SECTOR, KernelCounters
 from iomodel.nests import tensors
 from iomodel.nests.language import Tensor
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 
 TENSORS: Mapping[str, Tensor] = {value.name: value for value in vars(tensors).values() if isinstance(value, Tensor)}
 FULL = 0.9

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iomodel.common.display import figure
 from iomodel.devices.quantity import Quantity
 from iomodel.studies.diagnosis.facts import BlockGrid
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 
 CLASSES = {
     "hbm": "memory",

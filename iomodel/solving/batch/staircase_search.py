@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.solving.batch.formulas import take
-from iomodel.solving.batch.problem import HUGE, SLAB, Answers, Many, align_up
-from iomodel.solving.batch.ragged import firsts, ragged, ranked, slabs
+from iomodel.solving.batch.many_problems import HUGE, SLAB, Answers, Many, align_up, firsts, ragged, ranked, slabs
 from iomodel.solving.problem import LIMIT
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from iomodel.counting.evaluation.arithmetic import Size
 from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.solving.batch.formulas import PartArrays, Values, fits, take
-from iomodel.solving.batch.problem import Answers, Many, TileRanges
+from iomodel.solving.batch.many_problems import Answers, Many, TileRanges
 from iomodel.solving.batch.ranges import some as some_sizes
 from iomodel.solving.batch.separable import separable
-from iomodel.solving.batch.staircase import staircase
+from iomodel.solving.batch.staircase_search import staircase
 
 
 def answers_of(

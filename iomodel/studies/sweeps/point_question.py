@@ -8,12 +8,12 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.arrays.calls import SIDES
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost, cost
 from iomodel.counting.options import only_taken
 from iomodel.counting.quantities import QUANTITIES, TOTALS
 from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import NUMBERS, TILE_NAMES
+from iomodel.solving.question import Question
 from iomodel.solving.solve import solve
 from iomodel.studies.sweeps.fields import OF_KIND, SOLVER, switches
 from iomodel.workloads.attention import Attention
@@ -26,7 +26,7 @@ ANSWERS = {**QUANTITIES, **TOTALS}
 
 
 @dataclass(frozen=True)
-class Question:
+class PointQuestion:
     """The call, tiles and options at one point of a sweep.
 
     Attributes
@@ -56,7 +56,7 @@ class Question:
             solution = solve(self.algorithm, self.workload, implementation="textbook", **self.budget, **self.options)
             return {**_named(solution.cost), **solution.tiles}
         except InfeasibleError:
-            chosen = BoundCall.bind(self.algorithm, self.workload, self.options).compiled
+            chosen = Question.ask(self.algorithm, self.workload, None, options=self.options).bound({}).compiled
             sides = {"reads": chosen.reads, "writes": chosen.writes}
             tensors = [f"{side}_{tensor}" for side, moved in sides.items() for tensor in moved]
             return dict.fromkeys((*ANSWERS, *tensors, *chosen.tiles), 0)
@@ -68,7 +68,7 @@ def _named(costs: Cost) -> dict[str, int]:
     return {**costs.quantities, **tensors}
 
 
-def question(fields: Mapping[str, Any], solving: bool) -> Question:
+def question(fields: Mapping[str, Any], solving: bool) -> PointQuestion:
     """Build the call, tiles and options from a mapping of fields, without those that this algorithm lacks."""
     name = fields["algorithm"]
     declaration = find_algorithm(name)
@@ -84,11 +84,11 @@ def question(fields: Mapping[str, Any], solving: bool) -> Question:
         )
     options = only_taken(declaration, workload.direction, named)
     if solving:
-        return Question(name, workload, {}, options, {field: fields[field] for field in SOLVER if field in fields})
+        return PointQuestion(name, workload, {}, options, {field: fields[field] for field in SOLVER if field in fields})
     sizes = {field: value for field, value in fields.items() if field in TILE_NAMES}
     untiled = declaration.tiled_by is not None and options.get(declaration.tiled_by) is False
-    known = BoundCall.bind(name, workload, options, tiled=bool(sizes) and not untiled).tiles
-    return Question(name, workload, {tile: size for tile, size in sizes.items() if tile in known}, options, None)
+    known = Question.ask(name, workload, None, options=options).bound({}, tiled=bool(sizes) and not untiled).tiles
+    return PointQuestion(name, workload, {tile: size for tile, size in sizes.items() if tile in known}, options, None)
 
 
 def _call(fields: Mapping[str, Any]) -> Mapping[str, Any]:

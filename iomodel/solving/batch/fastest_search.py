@@ -11,20 +11,17 @@ import numpy as np
 
 from iomodel.algorithms import name_of
 from iomodel.common.arithmetic import at_places
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import met
-from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
-from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import implementation_for
-from iomodel.solving.candidates import SettingGroup, TileSearch, families, underfilled
+from iomodel.solving.candidates import LAUNCH, PREFERENCE, Candidates, SettingGroup, families
+from iomodel.solving.question import Question, underfilled
 from iomodel.solving.tile_table import TileTable, tile_tables
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.kernel_work import KernelWork
-from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 
 POINTS = 1 << 14
@@ -35,10 +32,6 @@ FEW = 16
 """Tiles that are timed without a comparison of bounds [-]."""
 SLACK = 1 + 1e-9
 """Tiles whose bound exceeds the time of another by more are not timed [-]; it covers the rounding of both."""
-LAUNCH = ("shared", "less_keys", "warps", "stages")
-"""Columns of a table of tiles that an answer keeps."""
-PREFERENCE = ("seconds", "requested", "less_keys", "shared", "warps")
-"""The quantities that decide, in this order, as in :mod:`iomodel.solving.candidates`."""
 
 
 @dataclass
@@ -53,7 +46,9 @@ class Best:
         return cls({name: np.full(size, np.inf) for name in PREFERENCE})
 
     def offer(self, calls: Any, columns: Mapping[str, Any]) -> None:
-        """Take the columns of some calls where they are preferred."""
+        """Take the columns of some calls where they are preferred; without columns there is nothing to take."""
+        if not columns:
+            return
         better, equal = np.zeros(len(calls), dtype=bool), np.ones(len(calls), dtype=bool)
         for name in PREFERENCE:
             here, before = columns[name], self.columns[name][calls]
@@ -67,15 +62,11 @@ class Best:
 class FastestSearch:
     """A search for the fastest tiles of many calls; `numbers` and `options` are flat columns or single numbers."""
 
-    algorithm: Algorithm
-    device: Hardware
-    implementation: str | Implementation | None
+    question: Question
     called: Calls
     numbers: Mapping[str, Any]
     options: Mapping[str, Any]
-    min_block_kv: int
     size: int
-    parameters: Parameters = DEFAULT
 
     def found(self) -> Best:
         """Search the calls, those with rows of the same widths and with tiles filled alike together."""
@@ -85,7 +76,11 @@ class FastestSearch:
         known, places = np.unique(kinds, axis=1, return_inverse=True)
         for number in range(known.shape[1]):
             calls = np.flatnonzero(places.ravel() == number)
-            for family in families(self._question(calls), self._call(calls[:1])):
+            groups = families(self._question(calls), self._call(calls[:1]))
+            if len(calls) == 1:
+                best.offer(calls, Candidates.timed(groups, whole=False).row)
+                continue
+            for family in groups:
                 self._search(best, calls, family)
         return best
 
@@ -99,15 +94,15 @@ class FastestSearch:
         fields |= {name: int(own[name].max()) for name in ("q_len", "kv_len") if name in own}
         return Attention(**{**self.called.fields, **fields})
 
-    def _question(self, calls: Any) -> TileSearch:
-        """Ask for the longest of some calls, in which every tile of the others competes."""
-        call = self._call(calls)
-        kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
-        if not kernels.residency:
-            obstacle = f"no implementation of {name_of(self.algorithm)}"
-            raise InputError(f"objective: 'time' given with {obstacle}; allowed: with an implementation")
+    def _question(self, calls: Any) -> Question:
+        """Build the question of the longest of some calls; its tiles include those of the shorter ones."""
         given = {name: self._first(value) for name, value in self.options.items()}
-        return TileSearch(self.algorithm, call, self.device, kernels, self.min_block_kv, 1, given, self.parameters)
+        asked = replace(self.question, call=self._call(calls), options=FrozenDict(given))
+        kernels = asked.library
+        if not kernels.residency:
+            obstacle = f"no implementation of {name_of(asked.algorithm)}"
+            raise InputError(f"objective: 'time' given with {obstacle}; allowed: with an implementation")
+        return asked.by(kernels)
 
     @staticmethod
     def _first(value: Any) -> Any:
@@ -118,9 +113,9 @@ class FastestSearch:
         for tiles, _ in tile_tables(family.setting.variants.ways, family.numbers):
             many = max(1, TOGETHER * POINTS // max(1, len(tiles)))
             for start in range(0, len(calls), many):
-                self._offer(best, Points.product(self, tiles, family, calls[start : start + many]))
+                self._offer(best, CallTiles.product(self, tiles, family, calls[start : start + many]))
 
-    def _offer(self, best: Best, every: Points) -> None:
+    def _offer(self, best: Best, every: CallTiles) -> None:
         """Time the tiles that may be the best of their calls, and take the best of each call."""
         rest = self._promising(best, every)
         timed = [part.columns() for part in rest.parts()]
@@ -131,7 +126,7 @@ class FastestSearch:
         best.offer(rest.calls[chosen], {name: values[chosen] for name, values in columns.items()})
 
     @staticmethod
-    def _promising(best: Best, every: Points) -> Points:
+    def _promising(best: Best, every: CallTiles) -> CallTiles:
         """Leave out the tiles whose bound exceeds the time of another tile of the call."""
         bounding = len(every.tiles) > FEW
         allowed, bounds = zip(*(part.bounded(bounding) for part in every.parts()), strict=True)
@@ -146,7 +141,7 @@ class FastestSearch:
 
 
 @dataclass(frozen=True)
-class Points:
+class CallTiles:
     """Pairs of a call and a tile, as the places of both."""
 
     search: FastestSearch
@@ -156,15 +151,15 @@ class Points:
     places: Any
 
     @classmethod
-    def product(cls, search: FastestSearch, tiles: TileTable, family: SettingGroup, calls: Any) -> Points:
+    def product(cls, search: FastestSearch, tiles: TileTable, family: SettingGroup, calls: Any) -> CallTiles:
         """Pair every tile with every call; launch configurations of a tile follow one another."""
         return cls(search, tiles, family, np.repeat(calls, len(tiles)), np.tile(tiles.by_tile, len(calls)))
 
-    def where(self, chosen: Any) -> Points:
+    def where(self, chosen: Any) -> CallTiles:
         """Select some of the pairs."""
         return replace(self, calls=self.calls[chosen], places=self.places[chosen])
 
-    def parts(self) -> Iterator[Points]:
+    def parts(self) -> Iterator[CallTiles]:
         """Cut the pairs into parts that are computed at once."""
         for start in range(0, len(self.calls), POINTS):
             yield self.where(slice(start, start + POINTS))
@@ -205,10 +200,11 @@ class Points:
     def _allowed(self) -> Any:
         """Check which tiles compete for their calls, and which the algorithm allows."""
         search, first = self.search, self.search.called.first
-        fits = self.tiles.allowed(self._point, self._options, search.min_block_kv, self.places)
-        features = {name: name in first.features for name in search.algorithm.features}
+        algorithm, least = search.question.algorithm, search.question.min_block_kv or 1
+        fits = self.tiles.allowed(self._point, self._options, least, self.places)
+        features = {name: name in first.features for name in algorithm.features}
         asked = {**self._point, **features, "mask": first.mask, **self._options, **self._sizes}
-        return fits & np.broadcast_to(met(search.algorithm, asked), fits.shape)
+        return fits & np.broadcast_to(met(algorithm, asked), fits.shape)
 
     @cached_property
     def _work(self) -> tuple[KernelWork, ...]:
