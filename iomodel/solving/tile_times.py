@@ -11,7 +11,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, StyledLine, Table, sizes_text
 from iomodel.common.sketch import cells
 from iomodel.common.tabular import Tabular
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import no_kernel
@@ -202,7 +202,7 @@ def tile_times(
     ({'block_q': 128, 'block_kv': 64, 'warps': 4, 'stages': 1}, 37)
     """
     limits = {"min_block_kv": min_block_kv, "min_blocks_per_sm": min_blocks_per_sm}
-    question = Question.ask(algorithm, as_call(workload), hardware, implementation, options, **limits)
+    question = Question.ask(algorithm, as_call(workload), as_device(hardware), implementation, options, **limits)
     if not question.kernels:
         obstacle = no_kernel(question.algorithm, question.call, question.device)
         raise InputError(f"implementation: none runs the call ({obstacle})")

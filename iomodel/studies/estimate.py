@@ -12,7 +12,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bounds import compulsory
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
@@ -111,7 +111,8 @@ def estimate(
     """
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
-    question = Question.ask(algorithm, workload, hardware, implementation, options, parameters=parameters)
+    device = as_device(hardware)
+    question = Question.ask(algorithm, workload, device, implementation, options, parameters=parameters)
     return estimated(question, tiles)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms import answering
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
 from iomodel.nests.algorithm import Algorithm
+from iomodel.solving.question import Question
 from iomodel.solving.solve import solve
 from iomodel.studies.diagnosis.facts import BlockGrid
 from iomodel.studies.diagnosis.model import Change, clock_of
@@ -103,7 +103,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
     yield None, "least time"
     call = as_attention(change.workload)
     placed = bool(clock_of(replace(change, tiles={"block_q": 1}), device).placements)
-    names = BoundCall.bind(change.algorithm, call, change.options).tiles
+    names = Question.ask(change.algorithm, call, None, options=change.options).bound({}).tiles
     try:
         if placed:
             least = solve(change.algorithm, call, device, objective="traffic", **dict(change.options))
