@@ -86,8 +86,10 @@ def plain(value: Any) -> Any:
 
 def answered(line: str) -> str:
     """Answer the question of a line; one about a served or trained model in a process of its own."""
-    if json.loads(line)["kind"] not in ALONE:
+    entry = json.loads(line)
+    if entry["kind"] not in ALONE:
         return _answered(line)
+    getattr(iomodel, entry["question"][0], None)  # imported once, not in each process
     source, sink = os.pipe()
     child = os.fork()
     if not child:
