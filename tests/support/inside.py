@@ -16,7 +16,7 @@ from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
-from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
+from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
 from iomodel.common.floor_sum import floor_sum
