@@ -1,11 +1,13 @@
-"""Ten million attention calls at once: `cost_array` against the same formulas written by hand.
+"""Ten million attention calls, at once and in ten parts: `cost_array` against the same formulas written by hand.
 
     python benchmarks/arrays.py [--calls 10000000] [--repeats 5]
 
 The traffic of flash2 [B] on as many random calls, with every argument an array and with lengths alone as arrays, full
-and causal. Beside it the same numbers from one compiled loop (numba; left out where it is not installed) and from a
-plain NumPy expression. All on one core. Rates are the best of some runs taken in turn; what travels is the ratio.
-How time and memory grow with an array is the matter of array_growth.py.
+and causal. Beside the engine that `cost_array` chooses, the same numbers from NumPy, from one compiled loop (numba;
+left out where it is not installed) and from a plain NumPy expression. All on one thread and one core, in CPU time. At
+once: rates are the best of some runs taken in turn. In ten parts: the first ten calls of the process with this formula,
+any by NumPy before it is compiled included; compilation apart, which is what the slowest of these calls takes beyond
+the same call later. What travels is the ratio. How time and memory grow with an array is the matter of array_growth.py.
 """
 
 from __future__ import annotations
@@ -153,18 +155,21 @@ def asked(mask: str, engine: str) -> Way:
     return lambda calls: iomodel.cost_array("flash2", mask=mask, engine=engine, **calls).hbm_bytes  # type: ignore[arg-type]
 
 
+def seconds(way: Way, calls: Arguments) -> tuple[float, Any]:
+    """CPU seconds of one run, and its result."""
+    start = time.process_time()
+    found = way(calls)
+    return time.process_time() - start, found
+
+
 def rates(ways: dict[str, Way], calls: Arguments, repeats: int) -> dict[str, float]:
     """Calls a second by each way, the best of some runs taken in turn, all results equal."""
-    few = {name: value[:1000] if np.ndim(value) else value for name, value in calls.items()}
-    expected = None
     best = dict.fromkeys(ways, 0.0)
-    for name, way in ways.items():
-        way(calls if name == "cost_array" else few)  # compiles, what is worth it
+    expected = None
     for _ in range(repeats):
         for name, way in ways.items():
-            start = time.perf_counter()
-            found = way(calls)
-            best[name] = max(best[name], len(calls["q_len"]) / (time.perf_counter() - start))
+            taken, found = seconds(way, calls)
+            best[name] = max(best[name], len(calls["q_len"]) / taken)
             expected = found if expected is None else expected
             assert found.dtype == np.int64
             assert np.array_equal(found, expected), name
@@ -172,30 +177,50 @@ def rates(ways: dict[str, Way], calls: Arguments, repeats: int) -> dict[str, flo
     return best
 
 
+def parts(calls: Arguments, number: int = 10) -> list[Arguments]:
+    """Cut calls into as many equal parts."""
+    size = len(calls["q_len"]) // number
+    starts = range(0, number * size, size)
+    return [{name: v[i : i + size].copy() if np.ndim(v) else v for name, v in calls.items()} for i in starts]
+
+
+def in_parts(way: Way, calls: Arguments) -> tuple[float, float]:
+    """Calls a second of the first calls of a process, compilation apart, and the seconds of the compilation."""
+    way({name: value[:10] if np.ndim(value) else value for name, value in calls.items()})  # loads what is stored
+    first = [seconds(way, part)[0] for part in parts(calls)]
+    slowest = max(first)
+    again = min(seconds(way, parts(calls)[first.index(slowest)])[0] for _ in range(3))
+    return len(calls["q_len"]) / (sum(first) - slowest + again), slowest - again
+
+
 def compare(number: int, repeats: int, console: Console) -> None:
     """One table: ours and theirs, by mask and by what is an array."""
     table = Table(title=f"traffic of flash2 on {number:,} calls, {one_core()}")
-    for column in ("mask", "arrays", "way", "calls/s", "ours / it"):
-        table.add_column(column, justify="right" if column in ("calls/s", "ours / it") else "left")
+    for column in ("mask", "arrays", "way", "in ten calls/s", "ours / it", "at once/s", "ours / it", "compiled [s]"):
+        table.add_column(column, justify="left" if column in ("mask", "arrays", "way") else "right")
+    if numba is not None:  # which takes half a second before its first loop
+        compiled(full_lengths)(random_calls(10, every=False))
     loops = {("full", True): full, ("full", False): full_lengths}
     loops |= {("causal", True): causal, ("causal", False): causal_lengths}
     for (mask, every), loop in loops.items():
         calls = random_calls(number, every)
-        ways: dict[str, Way] = {"cost_array": asked(mask, "numba" if numba else "auto")}
-        ways["cost_array, engine numpy"] = asked(mask, "numpy")
+        ways: dict[str, Way] = {"cost_array": asked(mask, "auto"), "engine numpy": asked(mask, "numpy")}
         if numba is not None:
             ways["compiled loop"] = compiled(loop)
         if mask == "full":
             ways["NumPy"] = lambda calls: in_numpy(*named(in_numpy, calls))
-        found = rates(ways, calls, repeats)
+        ten = {name: in_parts(way, calls) for name, way in ways.items()}
+        once = rates(ways, calls, repeats)
         if mask == "causal" and every and numba is not None:  # too slow for all of them
             few = {name: value[: max(1, number // 100)] for name, value in calls.items()}
-            theirs = rates({"ours": ways["cost_array"], "tiles": compiled(causal_tiles)}, few, repeats)["tiles"]
-            found["compiled loop over tiles"] = theirs
-        for name, rate in found.items():
-            which = "all eight" if every else "lengths"
-            ratio = "" if name == "cost_array" else f"{found['cost_array'] / rate:.2f}"
-            table.add_row(mask, which, name, f"{rate:.3g}", ratio)
+            tiles = compiled(causal_tiles)
+            tiles(few)
+            once["compiled loop over tiles"] = rates({"tiles": tiles}, few, repeats)["tiles"]
+        for name, rate in once.items():
+            cells = [f"{ten[name][0]:.3g}", f"{ten['cost_array'][0] / ten[name][0]:.2f}"] if name in ten else ["", ""]
+            cells += [f"{rate:.3g}", f"{once['cost_array'] / rate:.2f}"]
+            made = f"{ten[name][1]:.2f}" if name == "cost_array" else ""
+            table.add_row(mask, "all eight" if every else "lengths", name, *cells, made)
         table.add_section()
     console.print(table)
     if numba is None:

@@ -108,8 +108,6 @@ FORWARD = (
     PAIR_192,
     PAIR_256,
 )
-
-
 _BACKWARD_CITE = f"{_CITE}: interface.py, flash_bwd_sm100.py"
 _DS = Shared(dP, dtype="io")
 _SUMS = Shared(dV, dtype="fp32"), Shared(dK, dtype="fp32")

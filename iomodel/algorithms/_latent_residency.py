@@ -51,8 +51,6 @@ FLASHMLA = Implementation(
     residency={"forward": HOPPER},
     searched={"splits": SPLITS, "packed": (False, True)},
 )
-
-
 _SLOTS = Rational(1, 2 * 9)
 """A slot: one of nine parts of the columns, for half of the keys."""
 _TURN = Reused((Shared(S, 2, "io"),), (Shared(O, Rational(1, 2), "io"),))
@@ -99,8 +97,6 @@ CUTLASS_MLA = Implementation(
     residency={"forward": BLACKWELL},
     searched={"splits": SPLITS, "packed": (False, True)},
 )
-
-
 _PART = d_v / d
 _EACH = Integer(4)
 _SOURCE = "github.com/vllm-project/vllm at 0f49065, vllm/attention/ops/triton_decode_attention.py"

@@ -52,8 +52,6 @@ BACKWARD = (
     TiledProduct("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
     TiledProduct("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
 )
-
-
 DROPPED_BACKWARD = (
     BACKWARD[0]._replace(title="dV = P_drop^T dO", operands=(P_drop, dO)),
     BACKWARD[1]._replace(title="dP_drop = dO V^T", result=dP_drop),

@@ -42,8 +42,6 @@ keys, values = _rows("K", other), _rows("V", other)
 cached_keys, cached_values = _rows("K_cache", other, "kv"), _rows("V_cache", other, "kv")
 tokens = Tensor("tokens", (row, one), "int64", per="call")
 table = _rows("embeddings")  # the looked-up rows
-
-
 rstd = Tensor("rstd", (row,), "fp32", per="call")
 """One over the root mean square of each row."""
 dx, dy, dgamma = _rows("dx"), _rows("dy"), Tensor("dgamma", (channel,), per="call")

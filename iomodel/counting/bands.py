@@ -26,8 +26,8 @@ from sympy import Add, Expr, Function, Integer, Max, Min, ceiling, floor
 from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
-from iomodel.counting.extrema import greatest, least
 from iomodel.counting.mask_kind import MaskKind
+from iomodel.counting.terms import greatest, least
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.symbols import N_k, N_q, W_l, W_r
 

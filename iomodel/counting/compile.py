@@ -1,4 +1,4 @@
-"""Compilation of the formulas of a nest to functions of integers, from which the shipped formulas are generated."""
+"""Compilation of the formulas of a nest to functions of integers, as they are stored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.expressions import Expressions, declared, formulas
 from iomodel.counting.folds import in_bytes, whole
 from iomodel.counting.kinds import FormulaKind
-from iomodel.counting.parts import parts_of
 from iomodel.counting.quantities import PEAKS, SUMS
 from iomodel.counting.requirements import CompiledRequirement
+from iomodel.counting.terms import parts_of
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import OPTIONS, SHAPES
 from iomodel.nests.language import Nest, Per

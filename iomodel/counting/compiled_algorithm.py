@@ -10,17 +10,46 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.enumerated import MaskedRows, counted
-from iomodel.counting.evaluation.compiled import Compiled
+from iomodel.counting.evaluation.array_engine import narrowed
+from iomodel.counting.evaluation.compiled import Compiled, StoredFormulas
+from iomodel.counting.evaluation.outputs import output_of
 from iomodel.counting.kinds import FormulaKind, check_kind
 from iomodel.counting.quantities import ALLOCATIONS, PEAKS, SUMS
 from iomodel.counting.store import obtain, record
 from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import SHAPES
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.workload import Mixed, Shape
 
 if TYPE_CHECKING:
     from iomodel.counting.expressions import Expressions
+
+
+COUNT = "count_"
+"""Prefix of the inputs of formulas that stand for counts without a closed form."""
+Node = tuple[str, str, Compiled]
+"""A count without a closed form: the quantity, the outer axis, and the sizes of both tiles and of the group."""
+
+
+def enumerated(node: Node, point: Sequence[Any], rows: MaskedRows, widths: Mapping[str, Any] = FrozenDict()) -> Any:
+    """Return a count without a closed form at arrays of numbers, counted once for each distinct set of them.
+
+    `widths` are those of a window, as arrays, that replace the sides of the mask.
+    """
+    quantity, outer, cut = node
+    tiles = cut.arrays(*(value if place in cut.read else 1 for place, value in enumerate(point)))
+    columns = np.broadcast_arrays(*tiles, rows.q_len, rows.kv_len, rows.page_size, *widths.values())
+    points = list(zip(*(column.ravel().tolist() for column in columns), strict=True))
+    known = {}
+    for at in set(points):
+        u, v, group, q_len, kv_len, page_size, *sides = at
+        mask = rows.mask.model_copy(update=dict(zip(widths, sides, strict=True))) if sides else rows.mask
+        known[at] = counted(quantity, outer, u, v, group, MaskedRows(q_len, kv_len, page_size, mask))
+    values = np.empty(len(points), dtype=object)
+    values[:] = [known[at] for at in points]
+    return narrowed(values.reshape(columns[0].shape))
 
 
 class Quantities(NamedTuple):
@@ -46,7 +75,7 @@ class Formulas:
     """A set of compiled formulas in which counts without a closed form are separate inputs."""
 
     compiled: Compiled
-    nodes: tuple[tuple[str, str, Compiled], ...]
+    nodes: tuple[Node, ...]
     numbers: tuple[str, ...]
     tiles: tuple[str, ...]
 
@@ -76,20 +105,11 @@ class Formulas:
         With `constants`, a formula that no array enters may remain a number.
         """
         point = (*workload.point, *options, *sizes)
-        if not self.nodes:
-            return self.compiled.arrays(*point, constants=constants)
-        counts = []
-        rows = (workload.q_len, workload.kv_len, 1 if workload.page_size is None else workload.page_size)
-        for quantity, outer, cut in self.nodes:
-            columns = np.broadcast_arrays(*cut.arrays(*point), *rows)
-            points = list(zip(*(column.ravel().tolist() for column in columns), strict=True))
-            known = {
-                (u, v, group, q, kv, page): counted(
-                    quantity, outer, u, v, group, MaskedRows(q, kv, page, workload.mask)
-                )
-                for u, v, group, q, kv, page in set(points)
-            }
-            counts.append(np.array([known[at] for at in points]).reshape(columns[0].shape))
+        counts: list[Any] = []
+        if self.nodes:
+            page_size = 1 if workload.page_size is None else workload.page_size
+            rows = MaskedRows(workload.q_len, workload.kv_len, page_size, workload.mask)
+            counts = [enumerated(node, point, rows) for node in self.nodes]
         return self.compiled.arrays(*point, *counts, constants=constants)
 
     def arrays(self, workload: Any, options: Sequence[int], sizes: Sequence[Any]) -> tuple[Any, ...]:
@@ -175,6 +195,28 @@ class CompiledAlgorithm:
         if quantity in ALLOCATIONS:
             return allocated[ALLOCATIONS.index(quantity)], "Maximum"
         return (dict(zip((*SUMS, *PEAKS), (*sums, *peaks), strict=True))[quantity],), "+"
+
+    def output(self, quantity: str, tensor: str | None = None) -> tuple[Compiled, tuple[str, ...]]:
+        """Return the formula of one quantity or of the traffic of one tensor, and the names of its inputs."""
+        if (quantity, tensor) not in self._outputs:
+            shape = SHAPES[self.kind.operation]
+            counts = [f"{COUNT}{place}" for place in range(len(self.compiled.nodes))]
+            names = [*(entry.name for entry in shape), *self.numbers, *self.tiles, *counts]
+            text, places = output_of(self.compiled.compiled.text, *self.outputs_of(quantity, tensor))
+
+            def build() -> Compiled:
+                from iomodel.nests.symbols import BY_NAME
+
+                formula = getattr(self.formulas, quantity)
+                return Compiled([formula if tensor is None else formula[tensor]], [BY_NAME[names[i]] for i in places])
+
+            formula = StoredFormulas(text, 1, None if counts else build)
+            self._outputs[quantity, tensor] = formula, tuple(names[place] for place in places)
+        return self._outputs[quantity, tensor]
+
+    @cached_property
+    def _outputs(self) -> dict[tuple[str, str | None], tuple[Compiled, tuple[str, ...]]]:
+        return {}
 
     def split(self, values: Sequence[int]) -> Quantities:
         """Split a row of outputs into named quantities."""

@@ -34,7 +34,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
-from iomodel.workloads.kinds import UNMASKED
+from iomodel.workloads.workload_kinds import UNMASKED
 
 Array = NDArray[Any]
 
@@ -268,8 +268,8 @@ def cost_array(
         The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention; for
         one of recurrences the fields of :class:`iomodel.Recurrence`.
     engine : {"auto", "numpy", "numba"}
-        The engine for the formulas. "auto" takes Numba, if it is installed (extra ``fast``), from four million points
-        up, and NumPy below.
+        The engine for the formulas. "auto" takes NumPy until a formula has been asked 2**19 points in all, then Numba,
+        if it is installed (extra ``fast``).
     **more
         Tiles (``block_q``, ``block_kv``, ...), integers or arrays; further fields of :class:`iomodel.Attention`
         (``page_size`` may be an array); options of the algorithm, of which the numeric ones may be arrays.
@@ -284,7 +284,7 @@ def cost_array(
     ------
     UnknownNameError, InputError
         Any value that :func:`iomodel.cost` rejects, with the index of the first such element; shapes that do not
-        broadcast. An array of 2**20 elements or more is not copied, and its range is checked at its use, so that the
+        broadcast. An array of 2**19 elements or more is not copied, and its range is checked at its use, so that the
         array is read only once.
 
     Examples

@@ -12,8 +12,8 @@ from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
 from iomodel.counting.bands import Count, TabulatedCounts, Tiled, Visits, query_to_key, visible_pairs, visits
-from iomodel.counting.extrema import greatest, least
 from iomodel.counting.mask_kind import CAUSAL, FULL, PAGES, MaskKind
+from iomodel.counting.terms import greatest, least
 from iomodel.errors import InputError
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.language import (

@@ -17,12 +17,11 @@ from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting import folds as counts
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions_text import factored_text, quick, readable
-from iomodel.counting.extrema import replaced
 from iomodel.counting.kinds import FormulaKind, check_kind, known_direction, mask_kind, passes_of
 from iomodel.counting.mask_kind import CAUSAL
 from iomodel.counting.options import check_options, structural
-from iomodel.counting.parts import parts_of
 from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES, TOTALS, Counts
+from iomodel.counting.terms import parts_of, replaced
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (

@@ -13,7 +13,7 @@ from iomodel.common.display import WARNING, Mark, Table, as_text
 from iomodel.common.results import NamedData
 from iomodel.common.validation import Count
 from iomodel.common.yaml_files import check_schema, dump, names_file, read_shipped, read_user, spec_names
-from iomodel.devices.fields import Board, Compute, Interconnect, Limits, Measured, Memory
+from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
 from iomodel.devices.units import UnitKind
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown

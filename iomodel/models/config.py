@@ -10,8 +10,8 @@ from iomodel.errors import InputError, shown
 from iomodel.models.config_fields import Fields, class_defaults
 from iomodel.models.config_layers import layers_of, side_layer
 from iomodel.models.config_quantisation import dtypes_of
+from iomodel.models.decoder_layer import DecoderLayer, SideLayer
 from iomodel.models.families import ALIASES, FAMILIES, NESTED, SHAPES, UNKNOWN, WITHOUT_LAYERS, Family, reads
-from iomodel.models.layers import DecoderLayer, SideLayer
 from iomodel.models.spec import ModelSpec
 
 GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")

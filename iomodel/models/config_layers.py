@@ -24,8 +24,8 @@ from iomodel.models.config_order import (
     switches,
 )
 from iomodel.models.config_recurrent import recurrent_of
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.families import CSA, HCA, Family
-from iomodel.models.layers import DecoderLayer
 
 BY_LAYER = (
     "intermediate_size",

@@ -10,7 +10,7 @@ from typing import Any
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 from iomodel.models.config_fields import Fields
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.quantisation import Scheme, read_scheme
 
 PREFIXES = (

@@ -11,8 +11,8 @@ from iomodel.common.validation import Count
 from iomodel.common.yaml_files import dump
 from iomodel.devices.quantity import Group
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import MOST_LAYERS, ModelFacts, ModelSpec
 
 SCHEMA = 1

@@ -10,8 +10,8 @@ from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from iomodel.models.attention import AttentionLayer
-    from iomodel.models.layers import MLP, DecoderLayer
+    from iomodel.models.attention_layer import AttentionLayer
+    from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
     from iomodel.models.recurrent import RecurrentLayer
 
 CONTEXT = 8192
@@ -91,7 +91,7 @@ def state(recurrent: RecurrentLayer) -> str:
 def heads(attention: AttentionLayer) -> str:
     """Describe the attention of a layer in a few words.
 
-    >>> from iomodel.models.attention import AttentionLayer
+    >>> from iomodel.models.attention_layer import AttentionLayer
     >>> heads(AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=4096))
     '32 heads of 128 on 8, window 4,096'
     """
@@ -114,11 +114,11 @@ def heads(attention: AttentionLayer) -> str:
     return text + ", sinks" * attention.sinks
 
 
-def width(mlp: MLP) -> str:
+def width(mlp: MLPLayer) -> str:
     """Describe the MLP of a layer in a few words.
 
-    >>> from iomodel.models.layers import MLP
-    >>> width(MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336))
+    >>> from iomodel.models.decoder_layer import MLPLayer
+    >>> width(MLPLayer(experts=8, experts_per_token=2, expert_intermediate_size=14336))
     'MLP 2 of 8 experts of 14,336'
     """
     if not mlp.experts:

@@ -13,13 +13,13 @@ from typing import Any
 from iomodel.common.validation import as_mapping
 from iomodel.common.yaml_files import check_schema, names_file, parse, read_bytes, read_shipped, spec_names
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.config import spec_of
-from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.model_file import SCHEMA, ModelFile
 from iomodel.models.spec import ModelSpec
 
-__all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]
+__all__ = ["AttentionLayer", "DecoderLayer", "MLPLayer", "ModelSpec", "list_models", "model"]
 
 ENDINGS = (".yaml", ".yml", ".json")
 LISTING = "iomodel.list_models() or 'iomodel model'"

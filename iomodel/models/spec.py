@@ -15,7 +15,7 @@ from iomodel.common.results import NamedData
 from iomodel.common.validation import Count, Distance, as_integer
 from iomodel.devices.quantity import PRINTABLE, UNVERIFIED, Group, Text
 from iomodel.devices.sources import Source
-from iomodel.models.layers import DecoderLayer, SideLayer
+from iomodel.models.decoder_layer import DecoderLayer, SideLayer
 from iomodel.workloads.call import KVType, Switch
 from iomodel.workloads.dtypes import (
     WIDE,

@@ -26,7 +26,7 @@ from sympy import Expr
 
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.nests.language import (
-    Block,
+    Compound,
     Fill,
     Idle,
     Live,
@@ -110,7 +110,7 @@ def _with_sight(nest: Nest, left: bool = True, padded: bool = False) -> Nest:
 
     def seeing(statement: Any, tile: Expr | None) -> Any:
         """Set the sight of the loops and guards of a statement, where the query tile around it is known."""
-        if not isinstance(statement, Block):
+        if not isinstance(statement, Compound):
             return statement
         if isinstance(statement, Loop) and statement.axis == query:
             tile = statement.tile
@@ -130,7 +130,7 @@ def _query_tile(block: Any) -> Expr | None:
     """Return the tile of a masked loop over queries, or of the one in a guard."""
     if isinstance(block, Loop) and block.axis == query and block.masked:
         return block.tile
-    inner = (_query_tile(statement) for statement in block.body if isinstance(statement, Block))
+    inner = (_query_tile(statement) for statement in block.body if isinstance(statement, Compound))
     return next((tile for tile in inner if tile is not None), None)
 
 

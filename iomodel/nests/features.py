@@ -25,7 +25,7 @@ from typing import Any
 
 from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.nests.language import (
-    Block,
+    Compound,
     Drop,
     Exp,
     Fill,
@@ -73,7 +73,7 @@ def _beside(nest: Nest, wanted: Callable[[Leaf], bool], climbs: Callable[[Loop],
         body: list[Any] = []
         matched = False
         for statement in block.body:
-            if isinstance(statement, Block):
+            if isinstance(statement, Compound):
                 through = isinstance(statement, Loop) and climbs(statement)
                 if through and _holds(statement, wanted, climbs):
                     matched = True
@@ -92,7 +92,7 @@ def _holds(block: Any, wanted: Callable[[Leaf], bool], climbs: Callable[[Loop], 
     for statement in block.body:
         if isinstance(statement, Loop) and climbs(statement) and _holds(statement, wanted, climbs):
             return True
-        if not isinstance(statement, Block) and wanted(statement):
+        if not isinstance(statement, Compound) and wanted(statement):
             return True
     return False
 
@@ -164,12 +164,12 @@ def _with_pages(nest: Nest) -> Nest:
     def change(statement: Statement) -> Sequence[Statement]:
         if isinstance(statement, Load | Hold) and statement.tensor.name in PAGED and key in statement.tensor.axes:
             return (replace(statement, tensor=replace(statement.tensor, paged=True)),)
-        if not isinstance(statement, Block):
+        if not isinstance(statement, Compound):
             return (statement,)
         body: list[Statement] = []
         for inner in statement.body:
-            together = any(_loads(K)(leaf) for leaf in statement.body if not isinstance(leaf, Block))
-            if not isinstance(inner, Block) and (_loads(K)(inner) or (_loads(V)(inner) and not together)):
+            together = any(_loads(K)(leaf) for leaf in statement.body if not isinstance(leaf, Compound))
+            if not isinstance(inner, Compound) and (_loads(K)(inner) or (_loads(V)(inner) and not together)):
                 body.append(Lookup(block_table))
             body.append(inner)
         return (statement.with_body(body),)
@@ -179,8 +179,8 @@ def _with_pages(nest: Nest) -> Nest:
 
 def _with_latent(nest: Nest) -> Nest:
     def change(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Block) and any(_loads(K)(s) for s in statement.body if not isinstance(s, Block)):
-            return (statement.with_body([s for s in statement.body if isinstance(s, Block) or not _loads(V)(s)]),)
+        if isinstance(statement, Compound) and any(_loads(K)(s) for s in statement.body if not isinstance(s, Compound)):
+            return (statement.with_body([s for s in statement.body if isinstance(s, Compound) or not _loads(V)(s)]),)
         return (statement,)
 
     def inside(statement: Statement) -> Sequence[Statement]:

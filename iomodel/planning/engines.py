@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, SpecError, UnknownNameError
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from iomodel.common.display import Result, Table, trusted
 from iomodel.common.results import plain
-from iomodel.common.sketch import Bar, bars
+from iomodel.common.sketch import BarRow, bars
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
 from iomodel.planning.prefix_cache import PrefixCache
@@ -159,10 +159,10 @@ class Plan(Result, Tabular):
         known = {name: float(size) for name, size in parts.items() if size > 0}
         text = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in known.items())
         held = bars(
-            [Bar("memory of a device", known, f"of {memory.capacity / 1e9:,.0f} GB: {text}", float(memory.capacity))]
+            [BarRow("memory of a device", known, f"of {memory.capacity / 1e9:,.0f} GB: {text}", float(memory.capacity))]
         )
         steps = {"first token (TTFT)": self.ttft, "each further token (TPOT)": self.tpot}
-        return held + bars([Bar(name, {name: time}, f"{time * 1e3:,.1f} ms") for name, time in steps.items()])
+        return held + bars([BarRow(name, {name: time}, f"{time * 1e3:,.1f} ms") for name, time in steps.items()])
 
     def records(self) -> Any:
         """Return a mapping per batch: times and rates of one replica."""

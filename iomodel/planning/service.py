@@ -15,8 +15,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
-from iomodel.errors import InputError, UnknownNameError, shown, shown_name
-from iomodel.models.layers import DecoderLayer
+from iomodel.errors import InputError, shown, shown_name
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
@@ -26,9 +26,8 @@ from iomodel.planning.service_options import ServiceOptions
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora, check_lora
-from iomodel.planning.step.step_arguments import as_layout, as_linear_dtype, as_model, check_cache, with_precision
+from iomodel.planning.step.step_arguments import as_layout, as_model, check_cache, check_types, with_precision
 from iomodel.planning.weights import ReplicaWeights, stage_layers
-from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served
 
 OVERHEAD = 2 * 2**30
@@ -302,16 +301,7 @@ def _speculation(drafts: object, model: ModelSpec) -> Speculation | None:
 def _types(options: Mapping[str, Any]) -> FrozenDict[str, Any]:
     """Validate the types, each known or None, the page size, and the algorithm of attention."""
     types = with_precision(options.get("precision"), {name: options.get(name) for name in TYPES})
-    allowed: dict[str, Mapping[str, Any]] = {
-        "dtype": ELEMENT_SIZE,
-        "kv_dtype": KV_QUARTERS,
-        "weight_dtype": WEIGHT_SIZE,
-    }
-    for field, names in allowed.items():
-        value = types[field]
-        if value is not None and (not isinstance(value, str) or value not in names):
-            raise UnknownNameError(field, value, names)
-    as_linear_dtype(types["linear_dtype"])
+    check_types(types, WEIGHT_SIZE)
     page, algorithm = types["page_size"], types["attention_algorithm"]
     types["page_size"] = None if page is None else as_integer("page_size", page)
     types["attention_algorithm"] = None if algorithm is None else find_algorithm(algorithm)

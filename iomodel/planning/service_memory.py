@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iomodel.common.results import Record
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.divided_cache import held
 from iomodel.planning.step.layout import Layout
 from iomodel.workloads.dtypes import cache_bytes, index_dtype

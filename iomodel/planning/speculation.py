@@ -9,7 +9,7 @@ from pydantic import Field
 
 from iomodel.common.validation import Count, Model
 from iomodel.errors import InputError
-from iomodel.models.layers import SideLayer
+from iomodel.models.decoder_layer import SideLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout

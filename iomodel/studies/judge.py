@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import AlgorithmLike, answering, name_of
 from iomodel.common.display import Result, Table, microseconds
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.fields import AttentionCall
+from iomodel.devices.device_fields import AttentionCall
 from iomodel.errors import InputError, IOModelError, SpecError
 from iomodel.studies.estimate import estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -89,15 +89,18 @@ class Judgement(Result, Tabular):
         return [table.with_rows((text, "", "", "") for text in self.left_out)]
 
 
-def judge(hardware: Hardware | str, algorithm: AlgorithmLike = "flash2", parameters: Parameters = DEFAULT) -> Judgement:
-    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.calibrate`).
+def judge(
+    hardware: Hardware | str, algorithm: AlgorithmLike | None = None, parameters: Parameters = DEFAULT
+) -> Judgement:
+    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.devices.calibrate`).
 
     Parameters
     ----------
     hardware : Hardware or str
         A device whose file has ``measured.attention``.
     algorithm : str or Algorithm
-        The assumed algorithm of the timed kernels, at the default tiles of :func:`iomodel.estimate`.
+        The assumed algorithm of the timed kernels, at the default tiles of :func:`iomodel.estimate`; by default the one
+        of most devices and calls, flash2.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
 
@@ -121,6 +124,8 @@ def judge(hardware: Hardware | str, algorithm: AlgorithmLike = "flash2", paramet
         raise SpecError(
             f"measured.attention: {device.id or device.name} has no timed call; write one with 'iomodel calibrate'"
         )
+    if algorithm is None:
+        algorithm = answering(Attention(q_len=1, head_dim=1))[-1]
     judged, left_out = [], []
     for call in timed:
         fields = call.model_dump(exclude={"time", "kernel"})

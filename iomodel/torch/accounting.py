@@ -10,7 +10,6 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms import answering
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.counting.cost import cost as count
 from iomodel.devices.device import Hardware
@@ -18,12 +17,13 @@ from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.streamed import streamed
+from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock, layer_clock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.span import Span
 from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.elementwise import moved_bytes
+from iomodel.torch.moved_bytes import moved_bytes
 from iomodel.torch.operator_call import OperatorCall
 from iomodel.torch.products import layer_of, product_of
 from iomodel.torch.report import OperatorTraffic, TrafficReport
@@ -168,8 +168,8 @@ class Accounting:
 
     def _sizes(self, name: str, workload: Workload, options: Mapping[str, Any]) -> dict[str, int]:
         """Return the given tiles that an algorithm takes; a missing tile covers the whole length of its axis."""
-        tiled = any(tile in self.tiles for tile in BoundCall.bind(name, workload, options).tiles)
-        bound = BoundCall.bind(name, workload, options, tiled=tiled)
+        asked = Question.ask(name, workload, None, options=options)
+        bound = asked.bound({}, tiled=any(tile in self.tiles for tile in asked.bound({}).tiles))
         numbers = workload.longest.numbers
         whole = {tile: numbers[length] for tile, length in WHOLE.items() if length in numbers}
         sizes = {tile: size for tile in bound.tiles if (size := self.tiles.get(tile, whole.get(tile))) is not None}

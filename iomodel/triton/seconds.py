@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from iomodel.algorithms import discovered
-from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.nests.algorithm import Algorithm
@@ -19,10 +18,10 @@ from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.placement.triton_layouts import WARP
 from iomodel.placement.triton_registers import registers_limit
-from iomodel.timing.clock import SCHEDULERS, Clock, clock_for
+from iomodel.solving.question import Question
+from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.kernel_time import Launched
 from iomodel.timing.kernel_work import SCORES, KernelWork
-from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.workloads.attention import Attention
 
@@ -112,8 +111,7 @@ def _replicated(work: Iterable[KernelWork], times: int) -> Iterator[KernelWork]:
 def _clock(kernel: str, workload: Attention, hardware: Hardware) -> Clock:
     algorithm = described_by(kernel)
     options = {"packed": True, "splits": _splits(workload, hardware)} if "splits" in algorithm.options else {}
-    complete = BoundCall.bind(algorithm, workload, options, tiled=False).options
-    clock = clock_for(algorithm, workload, hardware, complete, DEFAULT, rates(hardware, workload.dtype))
+    clock = Question.ask(algorithm, workload, hardware, options=options).timer(tiled=False)[1]
     return replace(clock, execution=replace(clock.execution, waiting=UNPIPELINED))
 
 

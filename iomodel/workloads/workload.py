@@ -85,7 +85,7 @@ class Workload(Model):
         InputError
             What the constructor refuses.
         """
-        from iomodel.workloads import elementwise, kinds, varlen  # noqa: F401 - kinds of workload
+        from iomodel.workloads import elementwise, varlen, workload_kinds  # noqa: F401 - kinds of workload
 
         if not isabstract(cls) or not isinstance(data, Mapping):
             return super().from_dict(data)

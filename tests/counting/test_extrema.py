@@ -6,8 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sympy import Expr, Integer, ceiling, floor
 
-from iomodel.counting.extrema import greatest, least, replaced
-from iomodel.counting.polynomials import never_below
+from iomodel.counting.terms import greatest, least, never_below, replaced
 from iomodel.nests import B_c, B_r, N_k, N_q, W_l, s
 from tests.support.integers import integer
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from iomodel import InputError, Linear, UnknownNameError
 from iomodel.algorithms import algorithm
 from iomodel.counting.bounds import lower_bounds
-from iomodel.counting.cost import Cost, cost
+from iomodel.counting.cost import Cost, cost, linear_cost, pointwise_cost
 from iomodel.counting.cost import cost as counted
 from iomodel.counting.expressions import expressions
-from iomodel.counting.linear import linear_cost, pointwise_cost
 from iomodel.testing import Run
 from tests.reference import linear as reference
 from tests.reference import pointwise as kernels

@@ -1,10 +1,11 @@
 """Laws over plans: more of a device is never worse, a longer request is never cheaper."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iomodel import SpecError, hardware, list_hardware
+from iomodel import hardware, list_hardware
+from iomodel.errors import SpecError
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
@@ -15,6 +16,7 @@ from iomodel.planning.step.links import link
 from iomodel.planning.step.step import step
 from tests.support.device_edits import edited
 from tests.support.inside import rates
+from tests.support.strategies import at_most
 
 
 def timed(name):
@@ -85,7 +87,7 @@ def test_a_longer_prompt_is_never_cheaper(name, features):
         assert figures == sorted(figures)
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(
     st.sampled_from(DEVICES),
     st.sampled_from(MODELS),
@@ -103,7 +105,7 @@ def test_a_decode_step_is_never_faster_with_a_longer_context(name, model, batch,
     assert long.seconds >= short.seconds * (1 - 1e-12)
 
 
-@settings(max_examples=12)
+@at_most(12)
 @given(
     st.data(),
     st.sampled_from(DEVICES),

@@ -22,6 +22,7 @@ from iomodel.planning.step.step import step
 from iomodel.planning.steps import BatchTimes, ReplicaSteps
 from tests.support.device_edits import scaled
 from tests.support.inside import BANDWIDTH, main, matrix
+from tests.support.strategies import at_most
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 CHAT = {"prompt": 1024, "output": 128}
@@ -43,7 +44,7 @@ traces = st.lists(
 # Laws
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(traces, policies, st.integers(1, 9000), st.integers(1, 30), st.floats(0, 0.01))
 def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, batch, host):
     setting = {"policy": policy, "token_budget": budget, "batch": batch, "host_seconds": host}
@@ -60,7 +61,7 @@ def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, ba
     assert result == simulate(TINY, H100, trace=trace, **setting)
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(lengths, policies)
 @example((2048, 256), "prefill-first")
 @example((1, 1), "chunked")
@@ -83,7 +84,7 @@ def test_clients_that_fill_the_batch_are_served_at_the_rate_of_a_plan():
     assert result.largest_batch == 16
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(lengths, st.integers(1, 1500), policies)
 def test_a_longer_prompt_is_not_answered_sooner(length, more, policy):
     prompt, output = length
@@ -107,7 +108,7 @@ def test_a_slower_device_does_not_answer_sooner(length, slower, policy):
     assert fast.latency.mean <= slow.latency.mean
 
 
-@settings(max_examples=15)
+@at_most(15)
 @given(traces, st.booleans())
 @example(traced([(0.0, 100, 1), (0.0, 100, 1)]), True)
 def test_chunks_without_a_limit_are_prefills_first_where_nothing_is_decoded(trace, open_loop):

@@ -12,7 +12,7 @@ from iomodel.errors import InputError, shown
 
 MOST_AXES = 32
 """Most axes of an array that NumPy broadcasts."""
-LONG = 2**20
+LONG = 2**19
 """Least elements of an array whose check may wait until its use, part by part."""
 
 

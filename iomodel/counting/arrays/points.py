@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from math import prod
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from iomodel.common.validation import LARGEST
-from iomodel.counting.arrays.calls import Calls, least_of
+from iomodel.counting.arrays.calls import SIDES, Calls, least_of
 from iomodel.counting.arrays.integers import LONG, check_range
 from iomodel.counting.arrays.layers import Layers
-from iomodel.counting.compiled_algorithm import CompiledAlgorithm
-from iomodel.counting.evaluation.array_engine import Ends, Seen
+from iomodel.counting.compiled_algorithm import COUNT, CompiledAlgorithm, enumerated
+from iomodel.counting.enumerated import MaskedRows
+from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
+from iomodel.counting.evaluation.array_engine import Ends, Seen, extremes
 from iomodel.counting.evaluation.blocks import Part, aligned, blocks, offset, part_of
-from iomodel.counting.evaluation.compiled import Compiled, StoredFormulas
-from iomodel.counting.evaluation.numpy_runner import Runner
-from iomodel.counting.evaluation.outputs import output_of
+
+IN_L1 = 2**13
+"""Elements of which some arrays of floats fit the nearest cache of a core: three times as fast as a block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,38 +56,30 @@ class Points:
         return self._known[key]
 
     def _counted(self, quantity: str, tensor: str | None) -> Any:
-        stored = self.compiled.compiled.compiled
-        short = prod(self.calls.shape) < LONG and not self.unchecked
-        if short and self.engine != "numba" and isinstance(stored, StoredFormulas) and not self.compiled.compiled.nodes:
-            names = (*self.calls.point, *self.compiled.numbers, *self.compiled.tiles)
-            formula, inputs = _stored_output(stored.shipped, *self.compiled.outputs_of(quantity, tensor))
-            return formula.arrays(*(self._number(names[place]) for place in inputs), engine=self.engine)[0]
-        return self._compiled_here(quantity, tensor)
-
-    def _compiled_here(self, quantity: str, tensor: str | None) -> Any:
-        """Count with a formula that is compiled for these arrays: with common factors taken out, or as machine code."""
-        from iomodel.counting.arrays.symbolic import inputs_of
-
-        formulas = self.compiled.formulas
-        formula = getattr(formulas, quantity) if tensor is None else getattr(formulas, quantity)[tensor]
-        compiled, names, values = inputs_of(formula, self.calls, self.tiles, self._number, self.unchecked)
-        checked = None
-        if self.unchecked:
-            checked = self._checker(names)
-            if np.broadcast_shapes(*map(np.shape, values)) != self.calls.shape:  # the formula lacks an axis
-                for part in blocks(self.calls.shape):
-                    checked(part, {}, Runner(compiled, ()))
-                self.unchecked.clear()
-                checked = None
-        result = compiled.arrays(*values, engine=self.engine, seen=checked)[0]
-        if checked is not None:
-            self.unchecked.clear()
+        formula, names = self.compiled.output(quantity, tensor)
+        values = [self._number(name) for name in names]
+        checked = self._checker(names) if self.unchecked else None
+        if checked is not None and np.broadcast_shapes(*map(np.shape, values)) != self.calls.shape:
+            for part in blocks(self.calls.shape):  # the formula lacks an axis
+                checked(part, {})
+            checked = None
+        result = formula.arrays(*values, engine=self.engine, seen=checked)[0]
+        self.unchecked.clear()
         return result
 
     def _number(self, name: str) -> Any:
         if name in self.tiles:
             return self.tiles[name]
-        return self.options[name] if name in self.options else self.calls.number(name)
+        if name in self.options:
+            return self.options[name]
+        if not name.startswith(COUNT):
+            return self.calls.number(name)
+        assert isinstance(self.calls, Calls)  # only a mask has counts without a formula
+        q_len, kv_len, page_size = map(self.calls.number, ("q_len", "kv_len", "page_size"))
+        rows = MaskedRows(q_len, kv_len, page_size, self.calls.first.mask)
+        widths = {SIDES[side]: value for side, value in self.calls.widths.items()}
+        point = [*self.calls.point.values(), *map(self._number, (*self.compiled.numbers, *self.compiled.tiles))]
+        return enumerated(self.compiled.compiled.nodes[int(name.removeprefix(COUNT))], point, rows, widths)
 
     def _checker(self, inputs: Sequence[str]) -> Seen:
         """Build the check of unchecked arrays, run part by part."""
@@ -98,26 +89,28 @@ class Points:
         places = {name: place for place, name in enumerate(inputs)}
         unchecked = tuple(self.unchecked)
 
-        def check(part: Part, ends: Mapping[int, Ends], runner: Runner) -> None:
+        def check(part: Part, ends: Mapping[int, Ends]) -> None:
             most = {}
             for name in unchecked:
                 here, place = part_of(arrays[name], part), places.get(name, -1)
-                low, most[name] = ends[place] if place in ends else runner.extremes(here)
+                low, most[name] = ends[place] if place in ends else extremes(here)
                 start = offset([where.start for where in part], arrays[name])
                 check_range(name, here, low, most[name], least_of(name), start)
             if apart:
                 heads, kv_heads = (part_of(arrays[name], part) for name in ("heads", "kv_heads"))
-                if not runner.divides(kv_heads, heads, most.get("heads", LARGEST)):
+                if not _divides(kv_heads, heads, most.get("heads", LARGEST)):
                     assert isinstance(self.calls, Calls)
                     self.calls.refuse(heads % kv_heads != 0, part)
 
         return check
 
 
-@lru_cache(maxsize=1024)
-def _stored_output(
-    shipped: FunctionType, places: tuple[int, ...], joined_by: str
-) -> tuple[StoredFormulas, tuple[int, ...]]:
-    """Return one output of a shipped function as a formula, with the places of its inputs."""
-    function, inputs = output_of(shipped, places, joined_by)
-    return StoredFormulas(function, 1, lambda: Compiled([])), inputs
+def _divides(divisor: Any, number: Any, most: int) -> bool:
+    """Check that all divisors, from 1 up, divide their numbers, which are at most `most`."""
+    if most >= FLOAT_SAFE:
+        return not np.any(number % divisor)
+    for part in blocks(np.broadcast_shapes(divisor.shape, number.shape), IN_L1):
+        quotient = part_of(number, part) / part_of(divisor, part)  # in floats, exactly: none rounds to an integer
+        if np.any(quotient != np.rint(quotient)):
+            return False
+    return True

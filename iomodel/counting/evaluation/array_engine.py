@@ -16,16 +16,15 @@ import numpy as np
 
 from iomodel.counting.evaluation.arithmetic import NeedsExactError, Size, as_size
 from iomodel.counting.evaluation.blocks import Part, aligned, blocks, part_of
-from iomodel.counting.evaluation.engine_choice import runner_for
-from iomodel.counting.evaluation.numpy_runner import Array, Runner
+from iomodel.counting.evaluation.engine_choice import Array, Runner, runner_for
 
 if TYPE_CHECKING:
     from iomodel.counting.evaluation.compiled import Compiled
 
 Ends = tuple[int, int]
 """The least and the greatest value."""
-Seen = Callable[[Part, Mapping[int, Ends], Runner], None]
-"""A callback before the use of a part, with the ends of each array input and the runner for other arrays."""
+Seen = Callable[[Part, Mapping[int, Ends]], None]
+"""A callback before the use of a part, with the ends of each array input."""
 
 
 def evaluated(
@@ -47,7 +46,7 @@ def evaluated(
     runner = runner_for(compiled, varying, prod(shape), engine)
     bounds = compiled.memo.setdefault(InputBounds, InputBounds(compiled))
     if constants and prod(shape) <= runner.block:
-        pairs = {i: runner.extremes(operands[i]) for i in varying}
+        pairs = {i: extremes(operands[i]) for i in varying}
         low, high = ([pairs[i][side] if i in pairs else value for i, value in enumerate(operands)] for side in (0, 1))
         numbers = _at_once(runner.plain, operands, bounds.known(low, high), ())
         if numbers is not None:
@@ -62,11 +61,11 @@ def evaluated(
         # One pass over the memory where the bounds of earlier blocks are likely to hold; else the values are discarded.
         ends = runner.ahead(inputs, wanted) if bounds.small and bounds.hold(fixed, fixed) else None
         written = ends is not None
-        ends = ends or [runner.extremes(inputs[i]) for i in varying]
+        ends = ends or [extremes(inputs[i]) for i in varying]
         for i, pair in zip(varying, ends, strict=True):
             low[i], high[i] = pair
         if seen is not None:
-            seen(part, dict(zip(varying, ends, strict=True)), runner)
+            seen(part, dict(zip(varying, ends, strict=True)))
         if written and bounds.hold(dict(enumerate(low)), dict(enumerate(high))):
             continue
         outputs = _at_once(runner, inputs, bounds.known(low, high), wanted)
@@ -79,6 +78,11 @@ def evaluated(
                 results[i] = results[i].astype(object)
             results[i][part] = values_there
     return [narrowed(result) for result in results]
+
+
+def extremes(array: Array) -> Ends:
+    """Return the least and the greatest element."""
+    return int(array.min()), int(array.max())
 
 
 class InputBounds:

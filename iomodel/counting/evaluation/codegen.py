@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sympy import Dummy, Expr, Symbol, cse, numbered_symbols
+from sympy import Add, Dummy, Expr, Mul, Symbol, cse, numbered_symbols
 
 from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.integral import CeilDiv, FloorDiv
-from iomodel.counting.evaluation.nested import nested
 from iomodel.nests.symbols import NAME_OF
 
 
@@ -98,6 +99,12 @@ def source(
     return _written(writer, inputs, lines, results)
 
 
+@lru_cache(maxsize=4096)
+def shared_source(formulas: tuple[Expr, ...], inputs: tuple[Symbol, ...]) -> str:
+    """Write the source of the function for scalars once for all records with these formulas."""
+    return source(formulas, inputs)
+
+
 def quick_source(formulas: Sequence[Expr], inputs: Sequence[Symbol]) -> str:
     """Write the source of the function for scalars, in a tenth of the time, for code with few runs.
 
@@ -134,3 +141,28 @@ def _written(writer: Writer, inputs: Sequence[Symbol], lines: list[str], results
     returned = ", ".join(writer.text(result) for result in results)
     lines.append(f"return ({returned}{',' * (len(results) == 1)})")
     return f"def formulas({', '.join(writer.names[symbol] for symbol in inputs)}):\n    " + "\n    ".join(lines)
+
+
+def nested(formula: Expr) -> Expr:
+    """Factor out the most common factor of the terms of a sum, repeatedly (Horner's scheme).
+
+    >>> from iomodel.nests.symbols import N_k, N_q, d, d_v
+    >>> nested(N_q * d + N_q * d_v + N_k * d)
+    N_q*d_v + d*(N_k + N_q)
+    """
+    if not formula.is_Add:
+        return formula
+    shared: Counter[Expr] = Counter()
+    for term in formula.args:
+        shared.update({factor.as_base_exp()[0] for factor in Mul.make_args(term) if not factor.is_Number})
+    factor = max(shared, key=shared.__getitem__, default=None)
+    if factor is None or shared[factor] < 2:
+        return formula
+    inside = [term / factor for term in formula.args if _has(term, factor)]
+    beside = [term for term in formula.args if not _has(term, factor)]
+    product = Mul(factor, nested(Add(*inside)), evaluate=False)
+    return Add(product, nested(Add(*beside)), evaluate=False) if beside else product
+
+
+def _has(term: Expr, factor: Expr) -> bool:
+    return any(part.as_base_exp()[0] == factor for part in Mul.make_args(term))

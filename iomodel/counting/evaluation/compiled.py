@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dis import get_instructions
 from fractions import Fraction
 from functools import cached_property
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from iomodel.counting.evaluation.arithmetic import SCALAR, SIZES, Size
 from iomodel.counting.evaluation.array_engine import Seen, evaluated
+from iomodel.counting.evaluation.definitions import defined
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol
@@ -63,6 +64,24 @@ class Compiled:
         from iomodel.counting.evaluation.codegen import function
 
         return function(self.formulas, self.inputs, functions, [self.inputs[place] for place in varying])
+
+    def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return the function for long arrays, with as few operations on arrays as can be."""
+        return self.function(functions, varying)
+
+    @cached_property
+    def text(self) -> str:
+        """Source of the function of the inputs."""
+        from iomodel.counting.evaluation.codegen import quick_source
+
+        return quick_source(self.formulas, self.inputs)
+
+    @property
+    def stored_text(self) -> str:
+        """Source of the function of the inputs for many runs, as it is stored."""
+        from iomodel.counting.evaluation.codegen import shared_source
+
+        return shared_source(tuple(self.formulas), self.inputs)
 
     @property
     def outputs(self) -> int:
@@ -113,30 +132,44 @@ class Compiled:
 
 
 class StoredFormulas(Compiled):
-    """Compiled formulas with a shipped scalar function; their expressions are rebuilt on first use.
+    """Compiled formulas whose source for scalars is stored; their expressions are rebuilt on first use.
 
     Parameters
     ----------
-    scalar : function
-        The shipped function.
+    text : str
+        The stored source.
     outputs : int
-        How many values it returns.
-    rebuild : callable
+        How many values its function returns.
+    rebuild : callable, optional
         Builds the same formulas with sympy.
     """
 
-    def __init__(self, scalar: FunctionType, outputs: int, rebuild: Callable[[], Compiled]) -> None:
-        self.shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
+    def __init__(self, text: str, outputs: int, rebuild: Callable[[], Compiled] | None = None) -> None:
+        self.text, self._outputs, self._rebuild = text, outputs, rebuild
+
+    @property
+    def stored_text(self) -> str:
+        """The stored source."""
+        return self.text
+
+    @cached_property
+    def _code(self) -> CodeType:
+        return defined(self.text, {}).__code__
 
     @cached_property
     def formulas(self) -> list[Expr]:  # type: ignore[override]
         """The formulas as expressions of opaque nodes."""
-        return self._rebuild().formulas
+        return self._built.formulas
 
     @cached_property
     def inputs(self) -> tuple[Symbol, ...]:  # type: ignore[override]
         """The symbols of the positional arguments."""
-        return self._rebuild().inputs
+        return self._built.inputs
+
+    @cached_property
+    def _built(self) -> Compiled:
+        assert self._rebuild is not None
+        return self._rebuild()
 
     @property
     def outputs(self) -> int:
@@ -144,8 +177,12 @@ class StoredFormulas(Compiled):
         return self._outputs
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
-        """Return the shipped function, with these functions for extrema, sums of floors and ratios."""
-        return FunctionType(self.shipped.__code__, dict(functions), self.shipped.__name__)
+        """Return the stored function, with these functions for extrema, sums of floors and ratios."""
+        return FunctionType(self._code, dict(functions))
+
+    def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return the function for long arrays, with as few operations on arrays as can be."""
+        return (self.function if self._rebuild is None else super().function)(functions, varying)
 
 
 def _whole(value: int | Fraction) -> int:

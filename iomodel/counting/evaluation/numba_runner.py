@@ -6,63 +6,55 @@ float division and not integer division.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+import ast
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 
-from iomodel.common.floor_sum import floor_sum
-from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
-from iomodel.counting.evaluation.codegen import function
+from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.evaluation.definitions import defined
-from iomodel.counting.evaluation.integral import SumOfFloors
-from iomodel.counting.evaluation.numpy_runner import Array, Runner
+from iomodel.counting.evaluation.engine_choice import Array, Runner
+from iomodel.counting.evaluation.outputs import body_of
 
-compiled_function: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", nogil=True)
-_floor_sum = compiled_function(floor_sum)
-
-
-@compiled_function
-def _extremes(array: Any) -> Any:
-    low = high = array[0]
-    for i in range(array.size):
-        low = min(low, array[i])
-        high = max(high, array[i])
-    return low, high
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+compiled_function: Callable[[Callable[..., Any]], Any] = numba.njit(**OPTIONS)
+_COMPILING = Lock()
+"""Two threads that ask one formula at once compile it once."""
 
 
-@compiled_function
-def _divides(divisor: Any, number: Any) -> Any:
-    rest = 0
-    for i in range(number.size):
-        rest |= number[i] - _floor_div_in_floats(number[i], divisor[i]) * divisor[i]
-    return rest == 0
+@cache
+def _floor_sum() -> Any:
+    return numba.njit(types.int64(*[types.int64] * 4), **OPTIONS)(floor_sum)
 
 
-@compiled_function
-def _floor_div(a: int, b: int) -> int:
-    return a // b
+class _InFloats(ast.NodeTransformer):
+    """Divisions of integers as floors and ceilings of divisions of floats."""
 
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        match node:  # -(-a // b)
+            case ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), over), ast.FloorDiv(), under)):
+                return self._rounded("ceil", over, under)
+        self.generic_visit(node)
+        return node
 
-@compiled_function
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if isinstance(node.op, ast.FloorDiv):
+            return self._rounded("floor", node.left, node.right)
+        self.generic_visit(node)
+        return node
 
-
-@compiled_function
-def _floor_div_in_floats(a: int, b: int) -> Any:
-    return np.int64(np.floor(np.float64(a) / np.float64(b)))
-
-
-@compiled_function
-def _ceil_div_in_floats(a: int, b: int) -> Any:
-    return np.int64(np.ceil(np.float64(a) / np.float64(b)))
+    def _rounded(self, name: str, over: ast.expr, under: ast.expr) -> ast.expr:
+        return ast.Call(ast.Name(name), [ast.BinOp(self.visit(over), ast.Div(), self.visit(under))], [])
 
 
 class MachineCode(Runner):
-    """A runner of one formula as a compiled loop over the elements of a block."""
+    """A runner of formulas as one compiled loop over the elements of a block."""
 
     block = 2**17
 
@@ -73,78 +65,71 @@ class MachineCode(Runner):
 
     @cached_property
     def _exact(self) -> Callable[..., None]:
-        return self._kernel(_floor_div, _ceil_div)
+        return self._kernel(lambda node: node)
 
     @cached_property
     def _in_floats(self) -> Callable[..., None]:
-        return self._kernel(_floor_div_in_floats, _ceil_div_in_floats)
+        return self._kernel(_InFloats().visit)
 
-    @cached_property
-    def _with_ends(self) -> Callable[..., None]:
-        return self._kernel(_floor_div_in_floats, _ceil_div_in_floats, ends=True)
-
-    def _kernel(self, floor_div: Any, ceil_div: Any, ends: bool = False) -> Callable[..., None]:
-        calls = {"FloorDiv": floor_div, "CeilDiv": ceil_div, "Maximum": max, "Minimum": min, "SumOfFloors": _floor_sum}
-        arrays = [self.compiled.inputs[i] for i in self.varying]
-        formulas = compiled_function(function(self.compiled.formulas, self.compiled.inputs, calls, arrays, True))
-        names = [f"x{i}" for i in range(len(self.compiled.inputs))]
-        elements = ", ".join(f"{name}[i]" if n in self.varying else name for n, name in enumerate(names))
-        lines = [f"def kernel({', '.join([*['ends'] * ends, 'out', *names])}):"]
-        seen = [names[i] for i in self.varying] if ends else []
-        lines += [f"    low_{name} = high_{name} = {name}[0]" for name in seen]
-        lines += ["    for i in range(out.size):", f"        out[i] = formulas({elements})[0]"]
-        for name in seen:
-            lines += [
-                f"        low_{name} = min(low_{name}, {name}[i])",
-                f"        high_{name} = max(high_{name}, {name}[i])",
-            ]
-        lines += [f"    ends[{place}] = low_{name}, high_{name}" for place, name in enumerate(seen)]
-        text = "\n".join(lines)
-        made: Callable[..., None] = compiled_function(defined(text, {"formulas": formulas}))
+    def _kernel(self, divided: Callable[[ast.AST], ast.AST]) -> Callable[..., None]:
+        """Compile the loop that writes the outputs of a block, and the least and the greatest of each array input."""
+        names, lines, results = body_of(self.compiled.text)
+        text = "\n".join(
+            self._loop(names, *([ast.unparse(divided(node)) for node in part] for part in (lines, results)))
+        )
+        columns = [
+            types.Array(types.int64, 1, "C", readonly=True) if i in self.varying else types.int64
+            for i in range(len(names))
+        ]
+        outputs = [types.int64[::1]] * len(results)
+        with _COMPILING:
+            calls = {"Maximum": max, "Minimum": min, "floor": math.floor, "ceil": math.ceil}
+            if "SumOfFloors" in text:
+                calls["SumOfFloors"] = _floor_sum()
+            made: Callable[..., None] = numba.njit(types.void(types.int64[:, ::1], *outputs, *columns), **OPTIONS)(
+                defined(text, calls)
+            )
         return made
 
-    def extremes(self, array: Array) -> tuple[int, int]:
-        """Return the least and the greatest element."""
-        if array.dtype != np.int64 or not array.flags.c_contiguous:
-            return super().extremes(array)
-        low, high = _extremes(array.reshape(-1))
-        return int(low), int(high)
-
-    def divides(self, divisor: Array, number: Array, most: int) -> bool:
-        """Check that all divisors divide their numbers, which are at most `most`."""
-        alike = number.shape == divisor.shape and number.dtype == divisor.dtype == np.int64
-        if not alike or not (number.flags.c_contiguous and divisor.flags.c_contiguous) or most >= FLOAT_SAFE:
-            return super().divides(divisor, number, most)
-        return bool(_divides(divisor.reshape(-1), number.reshape(-1)))
+    def _loop(self, names: Sequence[str], lines: Sequence[str], results: Sequence[str]) -> Iterator[str]:
+        arrays = [names[i] for i in self.varying]
+        inputs = [f"{name}_all" if name in arrays else name for name in names]
+        yield f"def kernel({', '.join(['ends', *(f'out_{k}' for k in range(len(results))), *inputs])}):"
+        yield from (f"    {name}_low = {name}_high = {name}_all[0]" for name in arrays)
+        yield "    for place in range(out_0.size):"
+        yield from (f"        {name} = {name}_all[place]" for name in arrays)
+        yield from (f"        {line}" for line in lines)
+        yield from (f"        out_{k}[place] = {result}" for k, result in enumerate(results))
+        yield from (f"        {name}_low = min({name}_low, {name})" for name in arrays)
+        yield from (f"        {name}_high = max({name}_high, {name})" for name in arrays)
+        yield from (f"    ends[{k}] = {name}_low, {name}_high" for k, name in enumerate(arrays))
 
     @cached_property
     def _without_harm(self) -> bool:
         """True if any inputs can be run: a division in floats never traps, a sum of floors may never end."""
-        return not self.compiled.formulas[0].has(SumOfFloors)
+        return "SumOfFloors" not in self.compiled.text
 
     def ahead(self, inputs: Sequence[Any], wanted: Sequence[Array]) -> list[tuple[int, int]] | None:
-        """Write values before their bounds are known, and return the ends of each varying input; None if it cannot."""
-        (out,) = wanted
-        alike = all(
-            inputs[i].shape == out.shape and inputs[i].dtype == np.int64 and inputs[i].flags.c_contiguous
+        """Write values before their bounds are known, and return the ends of each array input; None if it cannot."""
+        whole = all(
+            inputs[i].shape == wanted[0].shape and inputs[i].dtype == np.int64 and inputs[i].flags.c_contiguous
             for i in self.varying
         )
-        if not (self._without_harm and alike and out.dtype == np.int64):
+        if not (self._without_harm and whole and all(out.dtype == np.int64 for out in wanted)):
             return None
-        ends = np.empty((len(self.varying), 2), dtype=np.int64)
-        arguments = [value.reshape(-1) if i in self.varying else value for i, value in enumerate(inputs)]
-        self._with_ends(ends, out.reshape(-1), *arguments)
-        return [(int(low), int(high)) for low, high in ends]
+        return [(int(low), int(high)) for low, high in self._filled(self._in_floats, inputs, wanted)]
 
     def run(self, inputs: Sequence[Any], small: bool, wanted: Sequence[Array]) -> Sequence[Array]:
         """Return the values of a block whose intermediate values are known to fit."""
-        (out,) = wanted
-        if out.dtype != np.int64:
-            out = np.empty(out.shape, dtype=np.int64)
-        arguments = list(inputs)
+        outputs = [out if out.dtype == np.int64 else np.empty(out.shape, dtype=np.int64) for out in wanted]
+        self._filled(self._in_floats if small else self._exact, inputs, outputs)
+        return outputs
+
+    def _filled(self, kernel: Callable[..., None], inputs: Sequence[Any], outputs: Sequence[Array]) -> Array:
+        """Write the outputs of a block, and return the ends of each array input."""
+        shape, ends, arguments = outputs[0].shape, np.empty((len(self.varying), 2), dtype=np.int64), list(inputs)
         for i in self.varying:
-            whole = arguments[i] if arguments[i].shape == out.shape else np.broadcast_to(arguments[i], out.shape)
+            whole = inputs[i] if inputs[i].shape == shape else np.broadcast_to(inputs[i], shape)
             arguments[i] = np.ascontiguousarray(whole, dtype=np.int64).reshape(-1)
-        kernel = self._in_floats if small else self._exact
-        kernel(out.reshape(-1), *arguments)
-        return [out]
+        kernel(ends, *(out.reshape(-1) for out in outputs), *arguments)
+        return ends

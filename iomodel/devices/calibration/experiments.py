@@ -115,7 +115,7 @@ class Experiment:
     Parameters
     ----------
     name : name of the figure: its field, and for an attention call also its shape.
-    field : field of :class:`iomodel.devices.fields.Measured`.
+    field : field of :class:`iomodel.devices.device_fields.Measured`.
     kind : kind of its calls.
     unit : unit of the figure: B/s, FLOP/s, OP/s, or s.
     work : work of one call [B, FLOP, OP]; for a time, the number of timed events per call [-].

@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.common.results import Record
 from iomodel.devices.calibration.experiments import Experiment, Run
-from iomodel.devices.fields import Measured
+from iomodel.devices.device_fields import Measured
 from iomodel.devices.units import UnitKind
 
 REPEAT = 0.002

@@ -14,7 +14,7 @@ from iomodel.common.output_files import writable, written
 from iomodel.devices.calibration.experiments import Facts
 from iomodel.devices.calibration.measured_figures import Figure, fields
 from iomodel.devices.device import Hardware, from_data
-from iomodel.devices.fields import Provenance
+from iomodel.devices.device_fields import Provenance
 
 METHOD = "warm-up, then repeats between events on the device while the host is ahead; median, least and largest"
 SUFFIXES = (".yaml", ".yml")
@@ -34,7 +34,7 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Calibration(Result):
-    """Result of one call of :func:`iomodel.calibrate`.
+    """Result of one call of :func:`iomodel.devices.calibrate`.
 
     Parameters
     ----------

@@ -13,19 +13,17 @@ from typing import Any
 
 from iomodel.algorithms import answering, name_of
 from iomodel.common.cache import BoundedCache, per_device
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.placement.implementations import implementations_for
-from iomodel.solving.default_tiles import fastest_tiles
+from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
-from iomodel.timing.clock import clock_for
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
-from iomodel.timing.result import Estimate
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import KV_MULTIPLE
@@ -107,11 +105,11 @@ class AttentionClock:
         """Rank a candidate by the time of its fastest launch [s]."""
         if tiles is None:
             return self._timed(algorithm, call, tiles, options).seconds
-        bound = BoundCall.bind(algorithm, call, options, tiled=bool(tiles.keys() - LAUNCH_NAMES))
-        known = rates(self.device, call.dtype)
-        clock = clock_for(algorithm, call, self.device, bound.options, self.parameters, known)
-        launch = {entry: tiles[entry] for entry in LAUNCH_NAMES & tiles.keys()}
-        return clock.fastest(bound.sizes(tiles), launch).seconds
+        return (
+            Question.ask(algorithm, call, self.device, None, options, parameters=self.parameters)
+            .launched(tiles)
+            .seconds
+        )
 
     def _timed(
         self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
@@ -179,7 +177,8 @@ class AttentionClock:
             typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
             if not implementations_for(algorithm, typical, self.device, None):  # pages hardly change it
                 typical = typical.model_copy(update={"page_size": None})
-            return fastest_tiles(algorithm, typical, self.device, self.parameters, None, options)[0]
+            asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
+            return default_tiles(asked)[0]
         except IOModelError:
             return None
 

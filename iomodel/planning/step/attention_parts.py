@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iomodel.errors import InfeasibleError
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.divided_cache import divided_latents, divided_parts, gathered_latents, is_chunk
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.lora import ADAPTED
-from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.setting import Part, StepSetting, seconds_of
 from iomodel.planning.step.sparse_parts import selected_parts, selecting_parts
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
@@ -72,7 +72,7 @@ def _before_latent(
     if attention.q_lora_rank is not None:
         yield at.rowwise("norm of the latent of q", "norm", attention.q_lora_rank)
         yield from at.quantised_by_block("quantise the rows of q_b", at.type_of(layer, "q_b"), attention.q_lora_rank)
-        yield _single(layer, at, linears["q_b"])
+        yield at.single(layer, linears["q_b"])
     if attention.rope_dim:
         yield at.rowwise("rotary", "rotary", (heads + 1) * attention.rope_dim, attention.rope_dim)
     yield at.rowwise("append to the cache", "append_latent", attention.kv_lora_rank + attention.rope_dim)
@@ -85,7 +85,7 @@ def _before(
     if attention.q_lora_rank is not None:
         yield at.rowwise("norm of the latent of q", "norm", attention.q_lora_rank)
         yield from at.quantised_by_block("quantise the rows of q_b", at.type_of(layer, "q_b"), attention.q_lora_rank)
-        yield _single(layer, at, linears["q_b"])
+        yield at.single(layer, linears["q_b"])
     kv_heads = max(1, attention.kv_heads // at.layout.tensor_parallel)
     both = (heads + kv_heads * attention.own_kv) * attention.head_dim
     if attention.qk_norm:
@@ -107,7 +107,7 @@ def _after(
         yield at.rowwise("gate of the output", kernel, heads * attention.value_dim)
     if "o" in linears:
         yield from at.quantised("quantise the rows of o", at.type_of(layer, "o"), linears["o"].in_features)
-        yield _single(layer, at, linears["o"], attention.o_bias)
+        yield at.single(layer, linears["o"], attention.o_bias)
         yield from at.adapted([linears["o"]])
         return
     groups = max(1, (attention.o_groups or 1) // at.layout.tensor_parallel)
@@ -115,7 +115,7 @@ def _after(
     each = wide.out_features // groups
     dtype = at.type_of(layer, "o_a")
     yield at.product("o_a", at.linear(at.tokens, wide.in_features, each, groups=groups, weight_dtype=dtype))
-    yield _single(layer, at, linears["o_b"], attention.o_bias)
+    yield at.single(layer, linears["o_b"], attention.o_bias)
 
 
 def _cascade(attention: AttentionLayer, call: Attention, at: StepSetting, heads: int) -> Sequence[Part]:
@@ -124,30 +124,16 @@ def _cascade(attention: AttentionLayer, call: Attention, at: StepSetting, heads:
     The queries of all sequences see the shared keys as one sequence; a second kernel reads the other keys of each, and
     a third one adds up both outputs, scaled by their log-sum-exps of fp32.
     """
-    name, span = at.attention.fastest(call)
-    alone: list[Part] = [(f"attention ({name})", "attention", span)]
+    alone = [at.attended(call)]
     shared = at.shared_keys
     if not shared or at.batch == 1 or attention.window is not None or attention.chunk is not None:
         return alone
     every = call.model_copy(update={"batch": 1, "q_len": call.batch * call.q_len, "kv_len": shared, "mask": "full"})
-    parts: list[Part] = []
-    for title, part in (("shared", every), ("own", call.model_copy(update={"kv_len": call.kv_len - shared}))):
-        name, span = at.attention.fastest(part)
-        parts.append((f"attention ({name}, {title} keys)", "attention", span))
+    own = call.model_copy(update={"kv_len": call.kv_len - shared})
+    parts = [at.attended(every, ", shared keys"), at.attended(own, ", own keys")]
     statistics = -(-4 // ELEMENT_SIZE[at.dtype])
     parts.append(at.rowwise("merge of attention", "combine_experts", heads * (attention.value_dim + statistics), 2))
-    return min(alone, parts, key=_seconds)
-
-
-def _single(layer: DecoderLayer, at: StepSetting, linear: LinearLayer, bias: bool = False) -> Part:
-    """Time one linear layer on all tokens."""
-    dtype = at.type_of(layer, linear.name)
-    shape = at.linear(at.tokens, linear.in_features, linear.out_features, bias=bias, weight_dtype=dtype)
-    return at.product(linear.name, shape)
-
-
-def _seconds(parts: Sequence[Part]) -> float:
-    return sum(span.seconds for _, _, span in parts)
+    return min(alone, parts, key=seconds_of)
 
 
 def _divided(at: StepSetting) -> bool:
@@ -180,9 +166,9 @@ def _undivided(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads:
             raise InfeasibleError(message, least=error.least, unit=error.unit) from None
         return list(expanded)
     first = next(expanded)
-    if _seconds([first]) >= _seconds(absorbed):
+    if seconds_of([first]) >= seconds_of(absorbed):
         return absorbed
-    return min([first, *expanded], absorbed, key=_seconds)
+    return min([first, *expanded], absorbed, key=seconds_of)
 
 
 def _expanded(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer) -> Iterator[Part]:
@@ -198,8 +184,7 @@ def _expanded(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer) -> Iter
         heads = layer.heads // at.layout.tensor_parallel
         yield at.rowwise("join keys and rotary parts", "norm", heads * mean, rows=rows)
     call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype)  # type: ignore[arg-type]
-    name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
-    yield f"attention ({name})", "attention", span
+    yield at.attended(call.shard(at.layout.tensor_parallel))
 
 
 def _absorbed(layer: AttentionLayer, at: StepSetting, heads: int) -> Iterator[Part]:
@@ -214,6 +199,5 @@ def _absorbed(layer: AttentionLayer, at: StepSetting, heads: int) -> Iterator[Pa
         yield from divided_latents(layer, at, heads)
     else:
         call = layer.call(at.batch, at.q_len, at.kv_len, at.latent_dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
-        name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
-        yield f"attention ({name}, absorbed)", "attention", span
+        yield at.attended(call.shard(at.layout.tensor_parallel), ", absorbed")
     yield at.product("kv_b of values, absorbed", at.linear(at.tokens, latent, layer.value_dim, groups=heads))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.planning.step.attention_parts import attention_parts
 from iomodel.planning.step.expert_loads import (
     TokensPerExpert,
@@ -19,8 +19,6 @@ from iomodel.planning.step.recurrent_parts import recurrent_parts
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.streamed import streamed
 from iomodel.workloads.call import ELEMENT_SIZE
-
-__all__ = ["Part", "StepSetting", "layer_parts"]
 
 
 def layer_parts(layer: DecoderLayer, at: StepSetting) -> Iterator[Part]:
@@ -51,7 +49,7 @@ def layer_parts(layer: DecoderLayer, at: StepSetting) -> Iterator[Part]:
                 yield at.rowwise("mix of the streams", "norm", mixed)
 
 
-def _dense(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
+def _dense(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:
     linears = {linear.name: linear for linear in mlp_linears(mlp, at.hidden, at.layout)}
     width = linears["up"].out_features
     yield from at.quantised_by_block("quantise for the MLP", at.type_of(layer, "up"), at.hidden)
@@ -60,7 +58,7 @@ def _dense(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     yield from at.adapted([linears["down"]])
 
 
-def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
+def _experts(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:
     layout = at.layout
     yield at.product("router", at.wide(at.tokens, at.hidden, mlp.routes))
     yield at.rowwise("choose experts", "activation", mlp.routes)  # topk_softmax or moe_fused_gate
@@ -103,7 +101,7 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
         yield from at.beside(_shared(layer, mlp, at))
 
 
-def _shared(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
+def _shared(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:
     """List the kernels of the experts that every token visits."""
     width = mlp.shared_experts * (-(-mlp.shared_intermediate_size // at.layout.tensor_parallel))
     dtype = at.type_of(layer, "shared up")
@@ -115,7 +113,7 @@ def _shared(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
 
 def _two_layers(
     at: StepSetting,
-    mlp: MLP,
+    mlp: MLPLayer,
     prefix: str,
     rows: int,
     expert_groups: Sequence[tuple[int, int]],
@@ -143,7 +141,7 @@ BLOCK = 4096
 """Bytes that a block of the copy moves [B]: 16 for each of 256 threads."""
 
 
-def ordered(mlp: MLP, at: StepSetting, rows: int, weights: str) -> Iterator[Part]:
+def ordered(mlp: MLPLayer, at: StepSetting, rows: int, weights: str) -> Iterator[Part]:
     """Time the kernels between the choice of experts and their products, which have `rows` rows on a rank.
 
     Two kernels count and sort the tokens of experts (moe_align_block_size of vLLM and SGLang; buildExpertMaps of

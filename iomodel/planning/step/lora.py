@@ -14,7 +14,7 @@ from pydantic import Field
 
 from iomodel.common.validation import Count, Model
 from iomodel.errors import InputError, shown
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.step.layout import Layout, LinearLayer, attention_linears, mlp_linears
 

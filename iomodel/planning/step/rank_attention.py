@@ -9,7 +9,7 @@ from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.counting.rank_calls import RankCalls
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.nests.ranks import Send
 from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.recurrent import RecurrentLayer
 from iomodel.planning.step.layout import recurrent_linears
 from iomodel.planning.step.setting import Part, StepSetting
@@ -30,14 +30,9 @@ def recurrent_parts(layer: DecoderLayer, recurrent: RecurrentLayer, at: StepSett
         yield at.product("state in", at.linear(at.tokens, at.hidden, outputs, weight_dtype=dtype))
     for linear in linears:
         if linear not in first and linear.name != "state out":
-            yield _single(layer, at, linear.name, linear.in_features, linear.out_features)
+            yield at.single(layer, linear)
     yield "state update", "attention", _update(recurrent, at)
-    last = linears[-1]
-    yield _single(layer, at, last.name, last.in_features, last.out_features)
-
-
-def _single(layer: DecoderLayer, at: StepSetting, name: str, width_in: int, width_out: int) -> Part:
-    return at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
+    yield at.single(layer, linears[-1])
 
 
 def _update(recurrent: RecurrentLayer, at: StepSetting) -> Span:

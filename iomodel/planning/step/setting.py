@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from iomodel.devices.rates import rates
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
@@ -17,6 +17,7 @@ from iomodel.planning.step.step_arguments import MULTIPLIED, ROW_TYPE
 from iomodel.planning.step.step_result import Kind
 from iomodel.timing.layer_clock import IN_BLOCKS, LayerClock
 from iomodel.timing.span import Span
+from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
@@ -149,6 +150,17 @@ class StepSetting:
             kind = IN_BLOCKS
         return name, "linear", self.clock.linear(*layers, products=kind)
 
+    def single(self, layer: DecoderLayer, linear: LinearLayer, bias: bool = False) -> Part:
+        """Time one linear layer on all tokens."""
+        dtype = self.type_of(layer, linear.name)
+        shape = self.linear(self.tokens, linear.in_features, linear.out_features, bias=bias, weight_dtype=dtype)
+        return self.product(linear.name, shape)
+
+    def attended(self, call: Attention, note: str = "") -> Part:
+        """Time an attention call by its fastest kernel; a note follows the name of the algorithm."""
+        name, span = self.attention.fastest(call)
+        return f"attention ({name}{note})", "attention", span
+
     def quantised(self, name: str, weights: str, channels: int, rows: int | None = None) -> Iterator[Part]:
         """Time the quantisation of activations for the product with a matrix of weights of a type, if it needs one.
 
@@ -189,6 +201,11 @@ class StepSetting:
         if self.layout.tensor_parallel > 1:
             size = self.tokens * self.hidden * ELEMENT_SIZE[self.dtype]
             yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size, self.layout)
+
+
+def seconds_of(parts: Iterable[Part]) -> float:
+    """Sum the times of parts [s]."""
+    return sum(span.seconds for _, _, span in parts)
 
 
 @lru_cache(maxsize=KEPT)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from iomodel.errors import InputError
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.indexer import Indexer
-from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.layout import LinearLayer
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.streamed import TILE, streamed
@@ -31,10 +31,7 @@ def selecting_parts(
     """List the kernels of the compressor and of the indexer, up to the selected keys."""
     for name, linear in linears.items():
         if name.startswith(("index ", "compress ")):
-            shape = at.linear(
-                at.tokens, linear.in_features, linear.out_features, weight_dtype=at.type_of(layer, linear.name)
-            )
-            yield at.product(name, shape)
+            yield at.single(layer, linear)
     indexer = attention.indexer
     if indexer is not None and indexer.keys:
         yield at.rowwise("append to the index", "append_latent", indexer.head_dim)
@@ -80,8 +77,7 @@ def selected_parts(attention: AttentionLayer, at: StepSetting, heads: int) -> It
         plain = attention.head_dim - attention.rope_dim
         yield at.product("kv_b of keys, absorbed", at.linear(at.tokens, plain, attention.kv_lora_rank, groups=heads))
     for call in _calls(attention, at):
-        name, span = at.attention.fastest(call.shard(ranks))
-        yield f"attention ({name}, selected keys)", "attention", span
+        yield at.attended(call.shard(ranks), ", selected keys")
     if attention.latent:
         assert attention.kv_lora_rank is not None
         yield at.product(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -13,10 +13,11 @@ from iomodel.errors import InputError, UnknownNameError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.service_options import StepOptions, check_names, takes
 from iomodel.planning.step.attention_clock import attention_clock
-from iomodel.planning.step.layer_parts import Part, StepSetting, layer_parts
+from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send, with_nodes
 from iomodel.planning.step.lora import check_lora
+from iomodel.planning.step.setting import Part, StepSetting, seconds_of
 from iomodel.planning.step.step_arguments import (
     as_layout,
     as_model,
@@ -182,11 +183,11 @@ def _timed(spec: ModelSpec, at: StepSetting, logits: Logits) -> tuple[tuple[Step
     listed = tuple(part_of(name, kind, times, span) for (name, kind, span), times in parts.items())
     if not sent:
         return listed, sum(part.seconds for part in listed)
-    of_layer = {layer: _seconds(group) for layer, group in layers.items()}
+    of_layer = {layer: seconds_of(group) for layer, group in layers.items()}
     stages = [sum(of_layer[layer] for layer in stage) for stage in stage_layers(spec, at.layout)]
-    stages[0] += _seconds(first)
-    stages[-1] += _seconds(last)
-    return listed, max(stages) + max(_seconds([part]) for part in sent)
+    stages[0] += seconds_of(first)
+    stages[-1] += seconds_of(last)
+    return listed, max(stages) + max(seconds_of([part]) for part in sent)
 
 
 def _sends(at: StepSetting) -> Iterator[tuple[Part, int]]:
@@ -223,7 +224,3 @@ def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
     if ranks > 1:
         size = ranks * rows * vocabulary * ELEMENT_SIZE[at.dtype]
         yield "gather logits", "communication", all_to_all(at.clock.device, ranks, size, at.layout)
-
-
-def _seconds(parts: Iterable[Part]) -> float:
-    return sum(span.seconds for _, _, span in parts)

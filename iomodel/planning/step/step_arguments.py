@@ -39,7 +39,7 @@ def as_layout(layout: object) -> Layout:
 def as_parameters(parameters: object) -> Parameters:
     """Validate parameters of the time model, or raise InputError."""
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     return parameters
 
 
@@ -82,14 +82,7 @@ def linear_layers(model: ModelSpec | str, layout: Layout = Layout()) -> tuple[Li
 def types_of(spec: ModelSpec, device: Hardware, asked: Mapping[str, Any]) -> dict[str, str]:
     """Resolve the types of activations, products, matrices and cache, with defaults for missing ones."""
     dtype, weight_dtype, linear_dtype, kv_dtype = (asked.get(name) for name in TYPES)
-    dtypes = {"dtype": (dtype, ELEMENT_SIZE), "kv_dtype": (kv_dtype, KV_QUARTERS)}
-    as_linear_dtype(linear_dtype)
-    for field, (value, known) in dtypes.items():
-        if value is not None and (not isinstance(value, str) or value not in known):
-            raise UnknownNameError(field, value, known)
-    weight_types = WEIGHT_QUARTERS | WEIGHT_SIZE
-    if weight_dtype is not None and (not isinstance(weight_dtype, str) or weight_dtype not in weight_types):
-        raise UnknownNameError("weight_dtype", weight_dtype, weight_types)
+    check_types(asked, WEIGHT_QUARTERS | WEIGHT_SIZE)
     check_cache(spec, kv_dtype)
     activations = dtype or served(spec.dtype)
     weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
@@ -101,6 +94,20 @@ def types_of(spec: ModelSpec, device: Hardware, asked: Mapping[str, Any]) -> dic
         "expert_dtype": weight_dtype or spec.expert_dtype or weights,
         "kv_dtype": kv_dtype or spec.kv_dtype or activations,
     }
+
+
+def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
+    """Raise UnknownNameError for a type that is not known; `weights` are those of matrices."""
+    known = {
+        "linear_dtype": PRODUCTS,
+        "dtype": tuple(ELEMENT_SIZE),
+        "kv_dtype": tuple(KV_QUARTERS),
+        "weight_dtype": tuple(weights),
+    }
+    for field, names in known.items():
+        value = types.get(field)
+        if value is not None and (not isinstance(value, str) or value not in names):
+            raise UnknownNameError(field, value, names)
 
 
 def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
@@ -179,13 +186,6 @@ def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any
     for name, value in PRECISIONS[precision]._asdict().items():
         filled[name] = value if filled.get(name) is None else filled[name]
     return filled
-
-
-def as_linear_dtype(value: object) -> str | None:
-    """Validate a type of products."""
-    if value is None or (isinstance(value, str) and value in PRODUCTS):
-        return value
-    raise UnknownNameError("linear_dtype", value, PRODUCTS)
 
 
 def own_products(device: Hardware) -> frozenset[str]:

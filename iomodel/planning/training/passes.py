@@ -9,7 +9,7 @@ from typing import ClassVar
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
-from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.links import passed_on
 from iomodel.planning.step.setting import Part, StepSetting
@@ -63,7 +63,7 @@ class Forward(StepSetting):
         ]
         return name, parts[0][1], parts[0][2] if len(parts) == 1 else joined([span for _, _, span in parts])
 
-    def exchanged(self, parts: list[Part], mlp: MLP) -> Iterator[Part]:
+    def exchanged(self, parts: list[Part], mlp: MLPLayer) -> Iterator[Part]:
         """Replace the exchange of rows by one that sends them once to each node, in fp8 to the experts at fp8."""
         layout, sizes = self.layout, [1 if self.linear_dtype == "fp8" else 2, 2]
         for part in parts:
@@ -77,7 +77,7 @@ class Forward(StepSetting):
             between = row * min(nodes, self.nodes_per_token, mlp.experts_per_token) * (nodes - 1) // nodes
             yield *part[:2], passed_on(self.clock.device, inside, between, layout)
 
-    def permuted(self, mlp: MLP) -> Part:
+    def permuted(self, mlp: MLPLayer) -> Part:
         """Time the copy that puts the rows of tokens into the order of experts, as Megatron-LM's permutation does."""
         rows = self.tokens * mlp.experts_per_token // self.layout.tensor_parallel
         return StepSetting.rowwise(

@@ -9,7 +9,7 @@ from math import ceil
 from typing import NamedTuple
 
 from iomodel.common.results import Record
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.planning.training.strategy import Strategy

@@ -12,10 +12,10 @@ from iomodel.common.results import Record, column, printed
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import IOModelError
-from iomodel.studies.diagnosis.candidates import Candidate, candidates
 from iomodel.studies.diagnosis.facts import BlockGrid
 from iomodel.studies.diagnosis.model import Modelled, physical_floor
-from iomodel.timing.result import Estimate
+from iomodel.studies.diagnosis.tried_changes import Candidate, candidates
+from iomodel.timing.estimate_result import Estimate
 
 LEAST_GAIN = 1.01
 """The least significant gain of the model [-]."""
