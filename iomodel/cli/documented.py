@@ -22,7 +22,7 @@ READERS: Mapping[str, Callable[[str, str], Any]] = {
     "batches": integers,
 }
 """Readers of parameters whose text may have a unit, or is a list."""
-METAVARS = {duration: "TIME", rate: "RATE", size: "SIZE", integers: "LIST", integer: "INTEGER"}
+METAVARS: Mapping[Any, str] = {duration: "TIME", rate: "RATE", size: "SIZE", integers: "LIST", integer: "INTEGER"}
 COMPLETED = {"dtype": get_args(DType), "kv_dtype": get_args(KVType)}
 """Names that a shell completes, of parameters whose docstring does not list them."""
 OPENED = {"hardware": list_hardware, "prefill": list_hardware, "decode": list_hardware}
