@@ -25,7 +25,7 @@ def shipped_algorithms() -> list[str]:
 
 def whole_page(progress: bool = False) -> str:
     """Return the page of this state of the package, which commands keep; with `progress`, tell of a build on stderr."""
-    from iomodel.explorer.explore import built  # all formulas
+    from iomodel.explorer.explore_page import built  # all formulas
     from iomodel.explorer.payload import version_text
 
     state = _digest(version_text())

@@ -16,7 +16,7 @@ from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware, hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import IOModelError
-from iomodel.explorer.calls import MASKS, CallKind
+from iomodel.explorer.call_kinds import MASKS, CallKind
 from iomodel.explorer.transpile import Transpiler
 from iomodel.explorer.transpile_numbers import number_source
 from iomodel.nests.algorithm import Algorithm

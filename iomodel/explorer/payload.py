@@ -16,34 +16,17 @@ from iomodel.counting.bound_formulas import FORMULAS
 from iomodel.counting.bound_values import HOLDS_FOR, classes_of
 from iomodel.counting.bounds import counts_of
 from iomodel.errors import IOModelError
-from iomodel.explorer.calls import (
-    MASKS,
-    SHOWN,
-    Answer,
-    CallKind,
-    TilePair,
-    answer,
-    kinds,
-    numbers_of,
-    switches_of,
-)
+from iomodel.explorer.call_kinds import MASKS, SHOWN, Answer, CallKind, TilePair, answer, kinds, numbers_of, switches_of
 from iomodel.explorer.clock_data import ClockData, model_script
-from iomodel.explorer.devices import devices
-from iomodel.explorer.fields import AUTO, OPTIONS, SHAPE, call_fields, memory_fields, tile_field
+from iomodel.explorer.device_data import devices
+from iomodel.explorer.drawn_nests import Drawn
+from iomodel.explorer.form import AUTO, OPTIONS, SHAPE, TOUR, call_fields, memory_fields, presets, tile_field
 from iomodel.explorer.javascript import Nodes
-from iomodel.explorer.nests import Drawn
-from iomodel.explorer.presets import presets
 from iomodel.explorer.serving import ServingGrid, serving, serving_fields
-from iomodel.explorer.tour import TOUR
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import (
-    SHIPPED,
-)
-from iomodel.nests.symbols import (
-    BY_NAME,
-    NAME_OF,
-)
+from iomodel.nests.alphabet import SHIPPED
+from iomodel.nests.symbols import BY_NAME, NAME_OF
 from iomodel.workloads.call import ELEMENT_SIZE, Direction
 
 TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")

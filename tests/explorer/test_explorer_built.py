@@ -16,7 +16,7 @@ import pytest
 import iomodel
 from iomodel import Layout, Plan, list_hardware, plan
 from iomodel.algorithms import list_algorithms
-from iomodel.explorer import built, explore
+from iomodel.explorer import built, explore_page
 from iomodel.explorer.built import whole_page
 from iomodel.explorer.serving import MEANING, ServingGrid
 from tests.support.browser import Opened, opening
@@ -104,27 +104,35 @@ def test_no_word_is_split(opened: Any, link: str) -> None:
 
 def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     built_pages: list[str] = []
-    monkeypatch.setattr(explore, "built", lambda *_, **__: built_pages.append("built again") or "built again")
+    monkeypatch.setattr(explore_page, "built", lambda *_, **__: built_pages.append("built again") or "built again")
     every = list_algorithms(), list_hardware()
-    assert iomodel.explore() == iomodel.explore(algorithms=every[0], hardware=every[1]) == file.read_text()
-    assert iomodel.explore(tmp_path / "copy.html").read_text() == file.read_text()
+    assert (
+        iomodel.explorer.explore()
+        == iomodel.explorer.explore(algorithms=every[0], hardware=every[1])
+        == file.read_text()
+    )
+    assert iomodel.explorer.explore(tmp_path / "copy.html").read_text() == file.read_text()
     assert not built_pages
-    assert iomodel.explore(algorithms=every[0][1:]) == iomodel.explore(hardware=every[1][1:]) == "built again"
+    assert (
+        iomodel.explorer.explore(algorithms=every[0][1:])
+        == iomodel.explorer.explore(hardware=every[1][1:])
+        == "built again"
+    )
     (tmp_path / "algorithms.py").write_text("changed")
     monkeypatch.setattr(built, "specs_folder", lambda: tmp_path)
-    assert iomodel.explore() == "built again"
+    assert iomodel.explorer.explore() == "built again"
 
 
 def test_a_command_keeps_the_page_and_a_call_does_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(derived, "_folder", lambda: tmp_path / "derived")
-    monkeypatch.setattr(explore, "built", lambda *_, **__: "the page")
+    monkeypatch.setattr(explore_page, "built", lambda *_, **__: "the page")
     assert whole_page() == "the page"
     derived.keep()
     assert not (tmp_path / "derived").exists()
     monkeypatch.setattr(derived, "pending", {})
     assert whole_page(progress=True) == "the page"
     derived.keep()
-    monkeypatch.setattr(explore, "built", lambda *_, **__: "another page")
+    monkeypatch.setattr(explore_page, "built", lambda *_, **__: "another page")
     assert whole_page() == "the page"
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sympy import Max
 
 import iomodel
-from iomodel import Implementation, Residency
 from iomodel.algorithms import algorithm
+from iomodel.kernels import Implementation, Residency
 from iomodel.nests import K, O, Q, S, V, dK, dP, dQ, dV
 from iomodel.placement.check import Check, checked
 from iomodel.placement.implementations import implementation_for

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import iomodel
-from iomodel import UnfinishedError
+from iomodel.errors import UnfinishedError
 from iomodel.studies.sweeps.engine import ROOMS
 from iomodel.studies.sweeps.sweep import planned, run, sweep
 from tests.studies.test_sweep_store import CHUNKS as STEPS

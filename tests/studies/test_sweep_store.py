@@ -17,8 +17,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from iomodel import InputError, UnfinishedError
+from iomodel import InputError
 from iomodel.algorithms import algorithm
+from iomodel.errors import UnfinishedError
 from iomodel.studies.sweeps import store as sweep_store
 from iomodel.studies.sweeps.run import each
 from iomodel.studies.sweeps.signatures import FOLDER, PARTIAL

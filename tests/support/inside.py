@@ -56,7 +56,7 @@ from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
-from iomodel.plots.trace import visits
+from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families
 from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
+from iomodel.plots.canvas import COLOURS, GREY, MARKERS, drawing, legend, log_ticks, place_ticks, powers_of_two
 from iomodel.studies.crossovers.contenders import METRICS
 from iomodel.studies.crossovers.crossovers_result import Crossovers
 from iomodel.studies.crossovers.tables import tiles_of
@@ -57,13 +57,11 @@ def crossover(crossovers: Crossovers) -> Figure:
     _, name, _, _ = METRICS[crossovers.metric]
     names = [contender.declaration.name for contender in crossovers.contenders]
     labels = names if len({*names}) == len(names) else crossovers.labels
-    picture = figure(f"{name[0].upper()}{name[1:]}: {', '.join(labels)}", height=4.3 + 0.2 * len(labels))
-    axes = picture.add_subplot()
-    plain(axes)
+    title, text = f"{name[0].upper()}{name[1:]}: {', '.join(labels)}", f"{_call(crossovers)}; {tiles_of(crossovers)}"
+    picture, axes = drawing(title, text, 4.3 + 0.2 * len(labels))
     curves = _relative(crossovers)
     highest = max((value for curve in curves.values() for _, value in curve), default=1.0)
     axes.set(xscale="log", yscale="linear" if highest <= LINEAR else "log")
-    subtitle(axes, f"{_call(crossovers)}; {tiles_of(crossovers)}")
     for number, (label, drawn) in enumerate(curves.items()):
         style = "--" if crossovers.contenders[number].declaration.approximates else "-"
         axes.plot(*zip(*drawn, strict=True) if drawn else ([], []), color=COLOURS[number % len(COLOURS)],
@@ -140,17 +138,12 @@ def _formulas(axes: Any, crossovers: Crossovers) -> None:
 
 def _ticks(axes: Any, crossovers: Crossovers, name: str) -> None:
     """Place round numbers on both axes."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     if axes.get_yscale() == "log":
-        axes.yaxis.set_major_locator(FixedLocator(log_ticks(*axes.get_ylim())))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
+        place_ticks(axes.yaxis, log_ticks(*axes.get_ylim()), lambda value: f"{value:,.4g}")
+    else:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
     axes.set_ylabel(f"{name} [-]", fontsize=10)
-    powers = [2**k for k in range(crossovers.start.bit_length() - 1, crossovers.limit.bit_length() + 1)]
-    axes.xaxis.set_major_locator(FixedLocator(powers[:: 1 + len(powers) // 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    place_ticks(axes.xaxis, powers_of_two(crossovers.start, crossovers.limit), lambda value: f"{value:,.0f}")
     axes.set_xlim(crossovers.start / 1.1, max(crossovers.limit, crossovers.start + 1) * 1.1)
     of = f" [{crossovers.axis.unit}]" if crossovers.axis.unit != "-" else ""
     axes.set_xlabel(f"{crossovers.axis.meaning}, ${crossovers.axis.letter}${of}", fontsize=10)

@@ -13,12 +13,7 @@ OVERWRITES = frozenset({
 })  # fmt: skip
 """Operators that write their first tensor without reading it."""
 GATHERS: Mapping[str, str] = FrozenDict(
-    {
-        "aten.embedding": "weight",
-        "aten.index_select": "self",
-        "aten.gather": "self",
-        "aten.index": "self",
-    }
+    {"aten.embedding": "weight", "aten.index_select": "self", "aten.gather": "self", "aten.index": "self"}
 )
 """Operators that read as many elements of this tensor as they return, not all of it."""
 SCATTERS: Mapping[str, tuple[str, str, bool]] = FrozenDict(

@@ -77,7 +77,7 @@ def explore(
     Examples
     --------
     >>> import iomodel
-    >>> page = iomodel.explore(algorithms=["tiled_query"], hardware=["h100-sxm5"])
+    >>> page = iomodel.explorer.explore(algorithms=["tiled_query"], hardware=["h100-sxm5"])
     >>> page.startswith("<!doctype html>"), len(page) < 3_000_000
     (True, True)
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, GREY, figure, legend, log_ticks, plain, subtitle
+from iomodel.plots.canvas import COLOURS, GREY, drawing, legend, place_ticks, traffic_ticks
 from iomodel.solving.staircase import Staircase
 
 if TYPE_CHECKING:
@@ -50,11 +50,9 @@ def staircase(stairs: Staircase | Sequence[Staircase]) -> Figure:
     if any((entry.workload, entry.unit) != (first.workload, first.unit) for entry in drawn):
         raise InputError("stairs: of different calls or units given; allowed: of one call in one unit")
     names = ", ".join(dict.fromkeys(entry.algorithm for entry in drawn))
-    picture = figure(f"Least HBM traffic against SRAM: {names}", height=4.3 + 0.2 * len(drawn))
-    axes = picture.add_subplot()
-    plain(axes)
+    title = f"Least HBM traffic against SRAM: {names}"
+    picture, axes = drawing(title, words.workload(first.workload), 4.3 + 0.2 * len(drawn))
     axes.set(xscale="log", yscale="log")
-    subtitle(axes, words.workload(first.workload))
     last = 2 * max(entry.steps[-1].sram for entry in drawn)
     for number, entry in enumerate(drawn):
         _draw(axes, entry, number, last)
@@ -64,7 +62,8 @@ def staircase(stairs: Staircase | Sequence[Staircase]) -> Figure:
         axes.plot(*zip(*bound, (last, bound[-1][1]), strict=True), color=GREY, linewidth=1.3,
                   linestyle=DASHES[number % len(DASHES)], zorder=2, label=f"lower bound of any schedule{of}",
                   gid=f"bound {' '.join(holders)}")  # fmt: skip
-    _ticks(axes, first.unit)
+    _memory_ticks(axes, first.unit)
+    traffic_ticks(axes)
     legend(picture, 2)
     return picture
 
@@ -93,23 +92,10 @@ def _draw(axes: Any, stairs: Staircase, number: int, last: int) -> None:
               gid=f"staircase {stairs.algorithm}")  # fmt: skip
 
 
-def _ticks(axes: Any, unit: str) -> None:
-    """Place round numbers on both axes."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
+def _memory_ticks(axes: Any, unit: str) -> None:
+    """Place powers of two on the horizontal axis."""
     low, high = axes.get_xlim()
     powers = [2**k for k in range(max(0, int(low).bit_length() - 1), int(high).bit_length() + 1)]
-    axes.xaxis.set_major_locator(
-        FixedLocator([size for size in powers if low <= size <= high][:: 1 + len(powers) // 9])
-    )
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda size, _: words.memory(size) if unit == "bytes" else f"{size:,.0f}")
-    )
+    places = [size for size in powers if low <= size <= high][:: 1 + len(powers) // 9]
+    place_ticks(axes.xaxis, places, words.memory if unit == "bytes" else "{:,.0f}".format)
     axes.set_xlabel(f"on-chip memory [{'B' if unit == 'bytes' else 'elements'}]", fontsize=10)
-    low, high = axes.get_ylim()
-    factor, scaled = words.scale(high / 2, "B")
-    axes.yaxis.set_major_locator(FixedLocator([factor * tick for tick in log_ticks(low / factor, high / factor)]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / factor:,.4g}"))
-    axes.set_ylabel(f"HBM traffic [{scaled}]", fontsize=10)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())

@@ -9,7 +9,7 @@ import numpy as np
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import TILES
 from iomodel.plots import words
-from iomodel.plots.canvas import figure, legend, plain, subtitle
+from iomodel.plots.canvas import drawing, legend
 from iomodel.solving.tile_times import TileTimes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def tile_times(times: TileTimes) -> Figure:
     Parameters
     ----------
     times : TileTimes
-        The result of :func:`iomodel.tile_times`.
+        The result of :func:`iomodel.kernels.tile_times`.
 
     Returns
     -------
@@ -47,14 +47,12 @@ def tile_times(times: TileTimes) -> Figure:
     >>> import iomodel
     >>> from iomodel import plots
     >>> w = iomodel.Attention(heads=32, q_len=8192, head_dim=128, mask="causal")
-    >>> picture = plots.tile_times(iomodel.tile_times("flash3", w, "h100-sxm5"))  # doctest: +SKIP
+    >>> picture = plots.tile_times(iomodel.kernels.tile_times("flash3", w, "h100-sxm5"))  # doctest: +SKIP
     """
     if not isinstance(times, TileTimes):
-        raise InputError(f"times: {shown(times)} given; allowed: a result of iomodel.tile_times")
-    picture = figure(f"Time of every tile of {times.algorithm} on {times.hardware.name}", height=4.2)
-    axes = picture.add_subplot()
-    plain(axes, grid=False)
-    subtitle(axes, f"{words.workload(times.workload)}\n{times.implementation}")
+        raise InputError(f"times: {shown(times)} given; allowed: a result of iomodel.kernels.tile_times")
+    title = f"Time of every tile of {times.algorithm} on {times.hardware.name}"
+    picture, axes = drawing(title, f"{words.workload(times.workload)}\n{times.implementation}", 4.2, grid=False)
     best = times.fastest.seconds or 1.0
     cells = np.array([[np.nan if value is None else value / best for value in row] for row in times.seconds])
     drawn = axes.pcolormesh(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from iomodel.errors import InputError, shown
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.pareto_result import Pareto
-from iomodel.plots.canvas import COLOURS, FAINT, GREY, MARKERS, figure, legend, plain, subtitle
+from iomodel.plots.canvas import COLOURS, FAINT, GREY, MARKERS, drawing, legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,11 +40,9 @@ def pareto(result: Pareto) -> Figure:
     """
     if not isinstance(result, Pareto):
         raise InputError(f"result: {shown(result)} given; allowed: the result of iomodel.pareto")
-    picture = figure(f"{result.model}: throughput of a device and speed of a user")
-    axes = picture.add_subplot()
-    plain(axes)
+    text = f"{result.prompt:,} + {result.output:,} tokens; {len(result.front)} points on the front"
+    picture, axes = drawing(f"{result.model}: throughput of a device and speed of a user", text)
     axes.set(xscale="log", yscale="log", xlabel="output tokens/s of a user", ylabel="output tokens/s of a device")
-    subtitle(axes, f"{result.prompt:,} + {result.output:,} tokens; {len(result.front)} points on the front")
     speeds = [
         (p.tokens_per_second_per_user, p.tokens_per_second_per_device) for p in (*result.dominated, *result.front)
     ]

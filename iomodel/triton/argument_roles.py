@@ -44,29 +44,26 @@ def value(arguments: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return None
 
 
+def needed(role: str, arguments: Mapping[str, Any], names: Mapping[str, tuple[str, ...]], fix: str) -> int:
+    """Find the argument of a role; raise InputError, which says how to bind it, where there is none."""
+    size = value(arguments, names[role])
+    if size is None:
+        raise InputError(
+            f"names: no {role} among the arguments {shown(sorted(arguments))}; looked for {', '.join(names[role])}; "
+            f"bind it: names={{{role!r}: {fix}"
+        )
+    return size
+
+
 def tile(arguments: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> tuple[int, int]:
     """Find the query and key tiles of a config; raise InputError naming the tile without an argument."""
-    sizes = []
-    for role in TILES:
-        size = value(arguments, names[role])
-        if size is None:
-            raise InputError(
-                f"names: no {role} among the arguments {shown(sorted(arguments))}; looked for "
-                f"{', '.join(names[role])}; "
-                f"bind it: names={{{role!r}: 'BLOCK'}}"
-            )
-        sizes.append(size)
-    return sizes[0], sizes[1]
+    query, key = (needed(role, arguments, names, "'BLOCK'}") for role in TILES)
+    return query, key
 
 
 def shape(arguments: Mapping[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
     """Collect the sizes of a call from the arguments of a launch; raise InputError for one that is needed."""
-    sizes = {role: value(arguments, names[role]) for role in SHAPE}
     for role in NEEDED:
-        if sizes[role] is None:
-            raise InputError(
-                f"names: no {role} among the arguments {shown(sorted(arguments))}; looked for "
-                f"{', '.join(names[role])}; "
-                f"bind it: names={{{role!r}: 'NAME'}}, or give a workload"
-            )
+        needed(role, arguments, names, "'NAME'}, or give a workload")
+    sizes = {role: value(arguments, names[role]) for role in SHAPE}
     return {role: size for role, size in sizes.items() if size is not None}
