@@ -18,6 +18,7 @@ import numpy as np
 from numba import types
 
 from iomodel.common.floor_sum import floor_sum
+from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.engine_choice import Array, Runner
 from iomodel.counting.evaluation.outputs import body_of
@@ -31,6 +32,18 @@ _COMPILING = Lock()
 @cache
 def _floor_sum() -> Any:
     return numba.njit(types.int64(*[types.int64] * 4), **OPTIONS)(floor_sum)
+
+
+@cache
+def _divides() -> Any:
+    def divides(divisor: Any, number: Any) -> Any:
+        rest = 0
+        for place in range(number.size):
+            rest |= number[place] - math.floor(number[place] / divisor[place]) * divisor[place]
+        return rest == 0
+
+    column = types.Array(types.int64, 1, "C", readonly=True)
+    return numba.njit(types.boolean(column, column), **OPTIONS)(divides)
 
 
 class _InFloats(ast.NodeTransformer):
@@ -103,6 +116,15 @@ class MachineCode(Runner):
         yield from (f"        {name}_low = min({name}_low, {name})" for name in arrays)
         yield from (f"        {name}_high = max({name}_high, {name})" for name in arrays)
         yield from (f"    ends[{k}] = {name}_low, {name}_high" for k, name in enumerate(arrays))
+
+    def divides(self, divisor: Array, number: Array, most: int) -> bool:
+        """Check that all divisors, from 1 up, divide their numbers, which are at most `most`."""
+        columns = [np.ascontiguousarray(array).reshape(-1) for array in (divisor, number)]
+        if most >= FLOAT_SAFE or divisor.shape != number.shape or any(array.dtype != np.int64 for array in columns):
+            return super().divides(divisor, number, most)
+        with _COMPILING:
+            divides = _divides()
+        return bool(divides(*columns))
 
     @cached_property
     def _without_harm(self) -> bool:
