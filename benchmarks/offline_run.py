@@ -14,7 +14,7 @@ from math import ceil
 
 import numpy as np
 
-from iomodel.planning.shared_steps import mixed_seconds
+from iomodel.planning.replica_figures import mixed_seconds
 from iomodel.planning.steps import ReplicaSteps
 
 

@@ -36,8 +36,7 @@ from iomodel.devices.edits import capacity  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.errors import IOModelError  # noqa: E402
 from iomodel.models.registry import ModelSpec, list_models, model  # noqa: E402
-from iomodel.planning.figures import figures  # noqa: E402
-from iomodel.planning.memory import fit  # noqa: E402
+from iomodel.planning.replica_figures import figures  # noqa: E402
 from iomodel.planning.service import Service, as_service  # noqa: E402
 from iomodel.planning.simulation.simulate import simulate  # noqa: E402
 from iomodel.planning.step.layout import Layout  # noqa: E402
@@ -136,7 +135,16 @@ def service(row: dict[str, str]) -> Service:
     budget = int(tokens[1]) if tokens else None
     if not row["concurrency"] and row["kind"] in RATES:
         budget = bench_limits(row).tokens
-    return as_service(spec(row["model"]), prompt, output, layout(row), types, utilization, None, name, budget)
+    return as_service(
+        spec(row["model"]),
+        prompt,
+        output,
+        layout(row),
+        **types,
+        memory_utilization=utilization,
+        engine=name,
+        step_tokens=budget,
+    )
 
 
 def bench_limits(row: dict[str, str]) -> Limits:
@@ -150,13 +158,13 @@ def predicted(row: dict[str, str]) -> float:
     """Ask the library for the figure of a row."""
     served, device = service(row), hardware(row["gpu"])
     if row["kind"] == "kv tokens":
-        memory = fit(served, device)
+        memory = served.memory(device)
         return memory.left / memory.token_bytes
     if row["note"].startswith("a whole batch is prefilled at once"):
         return static_rate(ReplicaSteps(served, device), int(row["concurrency"]), ungrouped(row, served, device))
     if not row["concurrency"]:
         most = bench_limits(row).requests * served.layout.data_parallel
-        batch = min(fit(served, device).fits, most)
+        batch = min(served.memory(device).fits, most)
         requests = REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS)
         seconds = run_seconds(ReplicaSteps(served, device), batch, requests, bench_limits(row).tokens)
         return requests * served.output / seconds

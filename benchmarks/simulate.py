@@ -22,8 +22,8 @@ from rich.table import Table
 
 import iomodel
 from iomodel.planning.service import OVERHEAD, as_service
-from iomodel.planning.simulation import run as engine
-from iomodel.planning.simulation.table import StepTable, step_table
+from iomodel.planning.simulation import engine_run as engine
+from iomodel.planning.simulation.step_table import StepTable, step_table
 from iomodel.planning.steps import ReplicaSteps
 
 MODEL, GPU = "llama-3-8b", "h100-sxm5"
@@ -82,7 +82,7 @@ def best(call: Callable[[], Any], runs: int = RUNS) -> tuple[float, Any]:
     return min(times), result
 
 
-def library(requests: int, machine: bool) -> iomodel.Simulation:
+def library(requests: int, machine: bool) -> iomodel.results.Simulation:
     """Serve the requests by the library."""
     engine.WORTH = 0 if machine else 10**18
     setting: dict[str, Any] = {"prompt": PROMPT, "output": OUTPUT, "token_budget": PROMPT, "batch": MOST}
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=20_000, help="requests of the comparison (default 20,000)")
     requests = parser.parse_args().requests
     first = best(lambda: library(MOST, machine=True), 1)[0]
-    service = as_service(MODEL, PROMPT, OUTPUT, iomodel.Layout(), {}, 0.9, OVERHEAD)
+    service = as_service(MODEL, PROMPT, OUTPUT, iomodel.Layout(), memory_utilization=0.9, overhead_bytes=OVERHEAD)
     steps = ReplicaSteps(service, iomodel.hardware(GPU))
     table = step_table(steps, np.array([PROMPT]), PROMPT, MOST, PROMPT, False)
     hand, means = best(lambda: by_hand(table, requests), 1)

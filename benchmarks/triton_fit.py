@@ -18,8 +18,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from iomodel.placement.triton_registers import Weights, held, registers_limit
-from iomodel.placement.triton_schedule import Schedule
+from iomodel.placement.triton_registers import RegisterWeights, held, registers_limit
+from iomodel.placement.triton_schedule import LoopSchedule
 from tests.placement.test_triton_compiles import ELSEWHERE, OPEN, kernel
 
 TEMPERATURE = 6.0
@@ -36,7 +36,7 @@ def table(unit: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     for row, check in (*OPEN, *ELSEWHERE):
         if row["registers"] is None or not check.fits or check.instruction != unit:
             continue
-        programs = [Schedule(each, row["arch"], row["warps"], row["stages"]) for each in kernel(row).programs]
+        programs = [LoopSchedule(each, row["arch"], row["warps"], row["stages"]) for each in kernel(row).programs]
         tiles = max(map(held, programs), key=lambda each: each.carried + each.scores)
         rows.append([1.0, *astuple(tiles)])
         taken.append(row["registers"])
@@ -86,7 +86,7 @@ def main() -> None:
         end[0] -= near.mean()
         over = rows @ end - limits
         for name, weights in (("TAKEN", start), ("WANTED", end)):
-            print(f"    {name} {Weights(*(round(float(weight), 2) for weight in weights))}")
+            print(f"    {name} {RegisterWeights(*(round(float(weight), 2) for weight in weights))}")
         for margin in (0, 4, 6, 8, 10, 12):
             sure = abs(over) >= margin
             hits, alarms = (spilt & sure & (over > 0)).sum(), (~spilt & sure & (over > 0)).sum()

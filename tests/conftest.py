@@ -1,10 +1,12 @@
-"""Hypothesis profiles, a cache for sympy, and the count of shapes compared with the reference kernels."""
+"""Hypothesis profiles, what makes tests quick, and the count of shapes compared with the reference kernels."""
 
+import gc
 import os
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 from sympy.functions.elementary.miscellaneous import MinMaxBase
 
@@ -20,11 +22,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "ci")
 # arguments alone, so that caching it changes no result; tests that start a process run sympy as it is.
 MinMaxBase._is_connected = classmethod(lru_cache(maxsize=65_536)(MinMaxBase._is_connected.__func__))
 
+# The parser of the command line depends on nothing but the code; making it takes longer than most commands.
+typer.main.get_command = cache(typer.main.get_command)
+
+# sympy keeps its expressions: the garbage collector would walk them for a fifth of the time, and find next to nothing.
+gc.set_threshold(200_000, 50, 50)
+
 TALLY = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

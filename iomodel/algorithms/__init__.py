@@ -4,27 +4,28 @@ Every ALGORITHM, or tuple ALGORITHMS, of a module in this folder is discovered. 
 entry point of the group ``iomodel.algorithms``, with the name of the algorithm, that refers to an
 :class:`iomodel.nests.Algorithm`, or to a module with an ALGORITHM.
 
-The catalogue (:mod:`iomodel.algorithms._catalogue`) says of each what can be said without sympy; it is written by
-``python -m tests.support.shipped_formulas``, and a module that it lacks is imported.
+The catalogue says of each what can be said without sympy. It is derived from the declarations once
+(:mod:`iomodel.common.derived`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from iomodel.algorithms._catalogue import CATALOGUE
-from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in
+from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in, listed, plain, unplain
+from iomodel.common import derived
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
-__all__ = ["AlgorithmLike", "algorithm", "discovered", "exact_algorithms", "list_algorithms", "name_of"]
+__all__ = ["AlgorithmLike", "algorithm", "answering", "discovered", "exact_algorithms", "list_algorithms", "name_of"]
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from iomodel.workloads.workload import Workload
 
 LISTING = "iomodel.list_algorithms() or 'iomodel algorithms'"
 """Listings of the names of algorithms, for messages."""
@@ -35,14 +36,19 @@ GROUP = "iomodel.algorithms"
 @cache
 def discovered() -> dict[str, Algorithm]:
     """Collect all shipped algorithms by name."""
+    return {name: ShippedAlgorithm(entry) for name, entry in sorted(_catalogue().items())}
+
+
+def _catalogue() -> dict[str, dict[str, Any]]:
+    """Return what is known of each shipped algorithm without its declaration, by name."""
+    stored = derived.read("catalogue")
+    if stored is not None:
+        return unplain(stored)  # type: ignore[no-any-return]
     names = (info.name for info in iter_modules(__path__) if not info.name.startswith("_"))
-    algorithms = [declared for name in names for declared in _shipped(name)]
-    return {algorithm.name: algorithm for algorithm in sorted(algorithms, key=lambda algorithm: algorithm.name)}
-
-
-def _shipped(module: str) -> Iterable[Algorithm]:
-    listed = [entry for entry in CATALOGUE.values() if entry["module"] == module]
-    return map(ShippedAlgorithm, listed) if listed else declared_in(module)
+    entries = {declared.name: listed(name, declared) for name in names for declared in declared_in(name)}
+    if derived.pending is not None:
+        derived.pending["catalogue"] = lambda: plain(entries)
+    return entries
 
 
 @cache
@@ -115,6 +121,28 @@ def list_algorithms(workload: object = "attention") -> list[str]:
     if not isinstance(kind, str) or kind not in known:
         raise UnknownNameError("workload", kind, sorted(known))
     return [name for name, declaration in _known().items() if declaration.answers == kind]
+
+
+def answering(workload: Workload) -> list[Algorithm]:
+    """List the algorithms that are tried for a workload where none is named, in their declared order of preference.
+
+    Those that packages announce are taken by name alone.
+
+    >>> from iomodel.workloads.attention import Attention
+    >>> [algorithm.name for algorithm in answering(Attention(q_len=64, head_dim=64, direction="backward"))]
+    ['flash3', 'flash2']
+    """
+    return [algorithm for algorithm in _preferred(workload.operation) if workload.direction in algorithm.directions]
+
+
+@cache
+def _preferred(operation: str) -> tuple[Algorithm, ...]:
+    ranked = [
+        (algorithm.preference, algorithm)
+        for algorithm in discovered().values()
+        if algorithm.answers == operation and algorithm.preference is not None
+    ]
+    return tuple(algorithm for _, algorithm in sorted(ranked, key=lambda entry: entry[0]))
 
 
 def exact_algorithms() -> list[str]:

@@ -7,12 +7,10 @@ directly if a head does not share its keys, or if the group is packed.
 
 from collections.abc import Iterator
 
-from sympy import Integer
-
 from iomodel.nests.language import Accumulate, Fill, Guard, Hold, Kernel, Load, Loop, Statement, Store, Tensor, When
+from iomodel.nests.symbols import ONE
 from iomodel.nests.tensors import dK, dK_acc, dK_expanded, dV, dV_acc, dV_expanded, group, grouped, key
 
-ONE = Integer(1)
 EXPANDED = {dK: dK_expanded, dV: dV_expanded}
 SUMS = {dK: dK_acc, dV: dV_acc}
 

@@ -5,7 +5,7 @@ Katharopoulos et al. 2020 (arXiv:2006.16236), equation 6 without a mask, 9 to 12
 
 from collections.abc import Iterator, Sequence
 
-from iomodel.algorithms._chunks import chunks
+from iomodel.algorithms._streaming import chunks
 from iomodel.nests.algorithm import Requirement
 from iomodel.nests.language import Axis, Cut, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
 from iomodel.nests.symbols import B_r, B_s, N_k, N_q

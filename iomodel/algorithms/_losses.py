@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from sympy import Integer
-
 from iomodel.nests.language import Axis, Tensor
 from iomodel.nests.symbols import C_in, N_v, T
-
-ONE = Integer(1)
 
 row = Axis("row", T)
 term = Axis("term", C_in)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from sympy import Integer
-
 from iomodel.nests.language import Axis, Tensor
 from iomodel.nests.symbols import C_h, C_in, T, g
-
-ONE = Integer(1)
 
 group = Axis("group", g)
 row = Axis("row", T)

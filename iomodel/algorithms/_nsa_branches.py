@@ -6,10 +6,9 @@ from sympy import Integer, floor
 
 from iomodel.algorithms._streaming import streamed
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Piece, Store, Tensor
-from iomodel.nests.symbols import B_p, B_s, G, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp
+from iomodel.nests.symbols import ONE, B_p, B_s, G, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp
 from iomodel.nests.tensors import LSE, O, depth, group, key, query, value
 
-ONE = Integer(1)
 compressed = Axis("compressed", N_q / s_cmp - l_cmp / s_cmp + 1)
 offset = Axis("offset", l_cmp)
 """The positions of a compressed block."""

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from iomodel.nests.language import Axis, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
-from iomodel.nests.symbols import m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
+from iomodel.nests.symbols import ONE, m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
 from iomodel.nests.tensors import K, O, P, P_drop, Q, S, V, depth, dK, dO, dP, dP_drop, dQ, dS, dV, key, query, value
-
-ONE = Integer(1)
 
 
 class TiledProduct(NamedTuple):
@@ -54,8 +52,6 @@ BACKWARD = (
     TiledProduct("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
     TiledProduct("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
 )
-
-
 DROPPED_BACKWARD = (
     BACKWARD[0]._replace(title="dV = P_drop^T dO", operands=(P_drop, dO)),
     BACKWARD[1]._replace(title="dP_drop = dO V^T", result=dP_drop),

@@ -8,15 +8,13 @@ section 3) exchanges rows for heads, and back.
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Max, Min, ceiling
+from sympy import Expr, Max, Min, ceiling
 
 from iomodel.errors import UnknownNameError
 from iomodel.nests.language import Piece
-from iomodel.nests.ranks import Attend, Schedule, Send, Turn, chunk, rows, second_chunk
-from iomodel.nests.symbols import H, H_kv, N_k, N_q, R, i
+from iomodel.nests.ranks import Attend, RankSchedule, Send, Turn, chunk, rows, second_chunk
+from iomodel.nests.symbols import ONE, H, H_kv, N_k, N_q, R, i
 from iomodel.nests.tensors import K, O, Q, V
-
-ONE = Integer(1)
 
 mine = rows(N_q, "contiguous")
 before = i * chunk(N_k)
@@ -38,7 +36,7 @@ def _up_to(queries: Expr, keys: Expr, times: Expr = ONE) -> Piece:
     return Piece(times, {N_q: queries, N_k: keys}, "causal")
 
 
-RING = Schedule(
+RING = RankSchedule(
     name="ring",
     title="Ring attention",
     cite="arXiv:2310.01889, Algorithm 1; stripes: arXiv:2311.09431",
@@ -65,7 +63,7 @@ RING = Schedule(
     },
 )  # fmt: skip
 
-ALL_GATHER = Schedule(
+ALL_GATHER = RankSchedule(
     name="all_gather",
     title="All-gather of K and V",
     cite="arXiv:2407.21783, section 3.3.2",
@@ -84,7 +82,7 @@ ALL_GATHER = Schedule(
 
 _heads = {H: ceiling(H / R), H_kv: ceiling(H_kv / R)}
 
-ULYSSES = Schedule(
+ULYSSES = RankSchedule(
     name="ulysses",
     title="DeepSpeed-Ulysses",
     cite="arXiv:2309.14509, section 3",
@@ -95,7 +93,7 @@ ULYSSES = Schedule(
 SCHEDULES = {schedule.name: schedule for schedule in (RING, ALL_GATHER, ULYSSES)}
 
 
-def schedule_of(method: object) -> Schedule:
+def schedule_of(method: object) -> RankSchedule:
     """Look up a schedule by its name, or raise UnknownNameError."""
     if not isinstance(method, str) or method not in SCHEDULES:
         raise UnknownNameError("method", method, SCHEDULES)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
 from iomodel.nests.language import Axis, Load, Statement, Store, Tensor
 from iomodel.nests.symbols import L, c
 from iomodel.nests.tensors import depth, value
-
-ONE = Integer(1)
 
 position = Axis("position", L)
 other = Axis("other", L)

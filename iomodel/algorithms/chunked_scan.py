@@ -9,25 +9,11 @@ section 4; Dao and Gu 2024, arXiv:2405.21060, section 6). The delta rule (Yang e
 
 from collections.abc import Iterator
 
-from iomodel.algorithms._chunks import chunks
-from iomodel.algorithms._recurrences import (
-    DECAYS,
-    FEATURES,
-    ONE,
-    STATE,
-    Gate,
-    K,
-    O,
-    Q,
-    V,
-    beta,
-    chunk,
-    other,
-    position,
-)
+from iomodel.algorithms._recurrences import DECAYS, FEATURES, STATE, Gate, K, O, Q, V, beta, chunk, other, position
+from iomodel.algorithms._streaming import chunks
 from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
-from iomodel.nests.symbols import B_dv, L, c
+from iomodel.nests.symbols import ONE, B_dv, L, c
 from iomodel.nests.tensors import depth, value
 
 inner = Axis("inner", L)

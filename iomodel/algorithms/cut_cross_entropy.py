@@ -6,10 +6,10 @@ rows and words, each of which adds its own to that in HBM, under a lock.
 
 from collections.abc import Iterator
 
-from iomodel.algorithms._losses import LSE, ONE, W, X, labels, logits, loss, row, term, word
+from iomodel.algorithms._losses import LSE, W, X, labels, logits, loss, row, term, word
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.language import Accumulate, Axis, Exp, Fill, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
-from iomodel.nests.symbols import B_k, B_m, B_n
+from iomodel.nests.symbols import ONE, B_k, B_m, B_n
 
 single = Axis("single", ONE)
 W_labels = Tensor("W", (row, term), per="call", inside=True)

@@ -10,17 +10,16 @@ kernel combines the parts. Formulas call the heads of the indexer H_I and their 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sympy import Expr, Integer, Min, ceiling
+from sympy import Expr, Min, ceiling
 
 from iomodel.algorithms._streaming import streamed
 from iomodel.algorithms._tiles import SPLITS
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Piece, Store, Tensor, When
-from iomodel.nests.symbols import B_I, H_I, B_c, B_r, B_s, N_k, N_q, d, d_I, d_v, k_top, s
+from iomodel.nests.symbols import B_I, H_I, ONE, B_c, B_r, B_s, N_k, N_q, d, d_I, d_v, k_top, s
 from iomodel.nests.tensors import K, Q, V, depth, group, key, query, value
 
-ONE = Integer(1)
 index_head = Axis("index_head", H_I)
 index_depth = Axis("index_depth", d_I)
 slot = Axis("slot", k_top)

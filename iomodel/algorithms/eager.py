@@ -19,16 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iomodel.algorithms._gradients import stores, summed
-from iomodel.algorithms._products import (
-    BACKWARD,
-    DROPPED_BACKWARD,
-    DROPPED_OUTPUT,
-    ONE,
-    OUTPUT,
-    SCORES,
-    elementwise,
-    gemm,
-)
+from iomodel.algorithms._products import BACKWARD, DROPPED_BACKWARD, DROPPED_OUTPUT, OUTPUT, SCORES, elementwise, gemm
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import Execution
 from iomodel.nests.language import (
@@ -47,7 +38,7 @@ from iomodel.nests.language import (
     Tensor,
     When,
 )
-from iomodel.nests.symbols import N_k, N_q, d, d_v
+from iomodel.nests.symbols import ONE, N_k, N_q, d, d_v
 from iomodel.nests.tensors import (
     K,
     K_copy,

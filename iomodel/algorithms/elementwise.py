@@ -8,17 +8,14 @@ gradient of gamma is a sum over all rows: each part adds up its rows on chip, an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sympy import Expr, Integer, ceiling
+from sympy import Expr, ceiling
 
 from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, Statement, Store, Tensor
-from iomodel.nests.symbols import C_2, C_3, C, T, s
-
-ONE = Integer(1)
+from iomodel.nests.symbols import C_2, C_3, ONE, C, T, s
 
 row = Axis("row", T)
 channel = Axis("channel", C)
@@ -45,8 +42,6 @@ keys, values = _rows("K", other), _rows("V", other)
 cached_keys, cached_values = _rows("K_cache", other, "kv"), _rows("V_cache", other, "kv")
 tokens = Tensor("tokens", (row, one), "int64", per="call")
 table = _rows("embeddings")  # the looked-up rows
-
-
 rstd = Tensor("rstd", (row,), "fp32", per="call")
 """One over the root mean square of each row."""
 dx, dy, dgamma = _rows("dx"), _rows("dy"), Tensor("dgamma", (channel,), per="call")
@@ -76,109 +71,55 @@ def _declare_norm_backward(splits: Expr) -> tuple[Kernel, ...]:
     )  # fmt: skip
 
 
-def _add_norm() -> list[Statement]:
-    return [Load(x), Load(residual), Store(residual), Load(gamma), Store(y, held=x)]
+def _merged() -> tuple[Statement, ...]:
+    """Take the mean of outputs over disjoint keys by their log-sum-exps (Ye et al., arXiv:2501.01005, 2.2)."""
+    outputs, others, mean = _rows("O_a"), _rows("O_b"), _rows("O")
+    lse_a, lse_b, lse = (Tensor(name, (row,), "fp32", per="call") for name in ("LSE_a", "LSE_b", "LSE"))
+    loads = Load(lse_a), Load(lse_b), Load(outputs), Load(others)
+    return *loads, Exp(row), Exp(row), Store(mean, held=outputs), Store(lse, held=lse_a)
 
 
-def _layer_norm() -> list[Statement]:
-    return [Load(x), Load(gamma), Load(beta), Store(y, held=x)]
-
-
-def _gather() -> list[Statement]:
-    return [Load(slots), Load(x), Store(y, held=x)]
-
-
-def _rotary() -> list[Statement]:
-    return [Load(angles), Load(queries), Store(queries)]
-
-
-def _append() -> list[Statement]:
-    return [Load(slots), Load(new_k), Store(cached_k, held=new_k), Load(new_v), Store(cached_v, held=new_v)]
-
-
-def _rotary_append() -> list[Statement]:
-    return [
-        Load(turns), Load(slots), Load(queries), Store(queries),
-        Load(keys), Store(cached_keys, held=keys), Load(values), Store(cached_values, held=values),
-    ]  # fmt: skip
-
-
-def _rotary_append_latent() -> list[Statement]:
-    return [Load(turns), Load(slots), Load(queries), Store(queries), Load(keys), Store(cached_keys, held=keys)]
-
-
-def _append_latent() -> list[Statement]:
-    return [Load(slots), Load(new_k), Store(cached_k, held=new_k)]
-
-
-def _gated() -> list[Statement]:
-    return [Load(gate), Load(up), Exp(row, channel), Store(hidden, held=gate)]
-
-
-def _rotary_backward() -> list[Statement]:
-    return [Load(angles), Load(d_queries), Store(d_queries)]
-
-
-def _gated_backward() -> list[Statement]:
-    return [Load(d_hidden), Load(gate), Load(up), Exp(row, channel), Store(d_gate, held=gate), Store(d_up, held=up)]
-
-
-def _activation_backward() -> list[Statement]:
-    return [Load(d_hidden), Load(gate), Exp(row, channel), Store(d_gate, held=gate)]
-
-
-def _activation() -> list[Statement]:
-    return [Load(gate), Exp(row, channel), Store(hidden, held=gate)]
-
-
-def _embed() -> list[Statement]:
-    return [Load(tokens), Load(table), Hold(x), Store(x)]
-
-
-def _combine() -> list[Statement]:
-    """Declare the weighted sum of expert outputs per token, `others` rows per token."""
+def _combined() -> tuple[Statement, ...]:
+    """Add up the weighted outputs of the experts of a token, `others` rows."""
     every = Tensor("outputs", (row, other, channel), per="call")
     weights = Tensor("router_weights", (row, other), "fp32", per="call")
-    return [Load(weights), Hold(y, "fp32"), Loop(other, ONE, [Load(every)]), Store(y)]
+    return Load(weights), Hold(y, "fp32"), Loop(other, ONE, [Load(every)]), Store(y)
 
 
-outputs, others_o, merged = _rows("O_a"), _rows("O_b"), _rows("O")
-lse_a, lse_b, lse = (Tensor(name, (row,), "fp32", per="call") for name in ("LSE_a", "LSE_b", "LSE"))
-
-
-def _merge() -> list[Statement]:
-    """Declare the mean of outputs over disjoint keys by their log-sum-exps (Ye et al., arXiv:2501.01005, 2.2)."""
-    loads: list[Statement] = [Load(lse_a), Load(lse_b), Load(outputs), Load(others_o)]
-    return [*loads, Exp(row), Exp(row), Store(merged, held=outputs), Store(lse, held=lse_a)]
-
-
-BODIES: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
-    "add_norm": ("residual += x; y = norm(residual) * gamma", _add_norm),
-    "layer_norm": ("y = layer_norm(x) * gamma + beta", _layer_norm),
-    "gather_rows": ("y = rows of x, in the order of their experts", _gather),
-    "rotary": ("rotate Q and K", _rotary),
-    "append": ("append K and V to the cache", _append),
-    "rotary_append": ("rotate Q and K; append K and V to the cache", _rotary_append),
-    "rotary_append_latent": ("rotate Q and K; append the latent to the cache", _rotary_append_latent),
-    "append_latent": ("append the latent to the cache", _append_latent),
-    "gated_activation": ("act(gate) * up", _gated),
-    "activation": ("act(x)", _activation),
-    "embedding": ("look up embeddings", _embed),
-    "merge_states": ("O, LSE of two sets of keys", _merge),
-    "combine_experts": ("add up the experts of a token", _combine),
+_TURN = (Load(turns), Load(slots), Load(queries), Store(queries), Load(keys), Store(cached_keys, held=keys))
+_APPEND = (Load(slots), Load(new_k), Store(cached_k, held=new_k))
+BODIES: dict[str, tuple[str, tuple[Statement, ...]]] = {
+    "add_norm": (
+        "residual += x; y = norm(residual) * gamma",
+        (Load(x), Load(residual), Store(residual), Load(gamma), Store(y, held=x)),
+    ),
+    "layer_norm": ("y = layer_norm(x) * gamma + beta", (Load(x), Load(gamma), Load(beta), Store(y, held=x))),
+    "gather_rows": ("y = rows of x, in the order of their experts", (Load(slots), Load(x), Store(y, held=x))),
+    "rotary": ("rotate Q and K", (Load(angles), Load(queries), Store(queries))),
+    "append": ("append K and V to the cache", (*_APPEND, Load(new_v), Store(cached_v, held=new_v))),
+    "rotary_append": (
+        "rotate Q and K; append K and V to the cache",
+        (*_TURN, Load(values), Store(cached_values, held=values)),
+    ),
+    "rotary_append_latent": ("rotate Q and K; append the latent to the cache", _TURN),
+    "append_latent": ("append the latent to the cache", _APPEND),
+    "gated_activation": ("act(gate) * up", (Load(gate), Load(up), Exp(row, channel), Store(hidden, held=gate))),
+    "activation": ("act(x)", (Load(gate), Exp(row, channel), Store(hidden, held=gate))),
+    "embedding": ("look up embeddings", (Load(tokens), Load(table), Hold(x), Store(x))),
+    "merge_states": ("O, LSE of two sets of keys", _merged()),
+    "combine_experts": ("add up the experts of a token", _combined()),
+}
+_SLOPE = (Exp(row, channel), Store(d_gate, held=gate))
+BACKWARD: dict[str, tuple[str, tuple[Statement, ...]]] = {
+    "rotary": ("rotate dQ and dK back", (Load(angles), Load(d_queries), Store(d_queries))),
+    "gated_activation": ("dgate, dup", (Load(d_hidden), Load(gate), Load(up), *_SLOPE, Store(d_up, held=up))),
+    "activation": ("dgate", (Load(d_hidden), Load(gate), *_SLOPE)),
 }
 
 
-def _declare(title: str, body: Callable[[], list[Statement]]) -> tuple[Kernel, ...]:
+def _declare(title: str, body: tuple[Statement, ...]) -> tuple[Kernel, ...]:
     """Declare a kernel over one row of activations at a time."""
-    return (Kernel(title, [Loop(row, ONE, body())], per="call"),)
-
-
-BACKWARD: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
-    "rotary": ("rotate dQ and dK back", _rotary_backward),
-    "gated_activation": ("dgate, dup", _gated_backward),
-    "activation": ("dgate", _activation_backward),
-}
+    return (Kernel(title, [Loop(row, ONE, body)], per="call"),)
 
 
 def _algorithm(name: str, title: str, declare: Any, backward: Any, **more: Any) -> Algorithm:

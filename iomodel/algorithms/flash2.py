@@ -7,7 +7,7 @@ Backward: key tiles outside, queries streamed inside; every visit adds its share
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sympy import Expr, Integer, ceiling
+from sympy import Expr, ceiling
 
 from iomodel.algorithms._ck_residency import CK
 from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4
@@ -38,7 +38,7 @@ from iomodel.nests.language import (
     Store,
 )
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_c, B_dv, B_r, N_k, N_q, d, d_v, stages
+from iomodel.nests.symbols import ONE, B_c, B_dv, B_r, N_k, N_q, d, d_v, stages
 from iomodel.nests.tensors import (
     LSE,
     D,
@@ -62,8 +62,6 @@ from iomodel.nests.tensors import (
     slab,
     value,
 )
-
-ONE = Integer(1)
 
 
 def declare(lse: bool, two_statistics: bool, value_slabs: bool) -> Iterator[Kernel]:
@@ -185,6 +183,8 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     options={"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
+    preference=3,
+    triton_kernels={"forward": (), "block_sparse": ()},
     as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),

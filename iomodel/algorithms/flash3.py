@@ -8,7 +8,7 @@ FlashAttention-2; the log-sum-exp is first converted to base 2, and query heads 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
 from iomodel.algorithms._flash3_residency import (
     ADDED_BESIDE,
@@ -39,7 +39,7 @@ from iomodel.nests.language import (
     Store,
     Tensor,
 )
-from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.nests.symbols import ONE, B_c, B_r, N_k, N_q, d, d_v
 from iomodel.nests.tensors import (
     LSE,
     D,
@@ -63,7 +63,6 @@ from iomodel.nests.tensors import (
     value,
 )
 
-ONE = Integer(1)
 S_next = Tensor("S_next", (query, key))
 
 
@@ -149,6 +148,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     options={"lse": True},
+    preference=1,
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
     execution={"forward": IN_SECTIONS, "backward": ADDED_IN_SECTIONS},

@@ -7,10 +7,10 @@ sums on chip and streams all weights past them.
 
 from collections.abc import Iterator
 
-from iomodel.algorithms._mlps import ONE, G, H, W_down, W_gate, W_up, X, Y, Y_acc, column, group, hidden, row, term
+from iomodel.algorithms._mlps import G, H, W_down, W_gate, W_up, X, Y, Y_acc, column, group, hidden, row, term
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.language import Accumulate, Exp, Fill, Hold, Kernel, Load, Loop, MatMul, Statement, Store
-from iomodel.nests.symbols import B_k, B_m, B_n
+from iomodel.nests.symbols import ONE, B_k, B_m, B_n
 
 
 def declare(gated: bool, resident: bool) -> Iterator[Kernel]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sympy import Expr, Integer, Max, Min, ceiling, floor
+from sympy import Expr, Max, Min, ceiling, floor
 
 from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor, When
-from iomodel.nests.symbols import B_k, B_m, B_n, C_in, C_out, T, g, n_s, s
+from iomodel.nests.symbols import ONE, B_k, B_m, B_n, C_in, C_out, T, g, n_s, s
 
-ONE = Integer(1)
 SPLITS = (1, 2, 4, 8, 16)
 """Parts of a sum that the kernels of libraries choose from [-]."""
 
@@ -107,6 +106,7 @@ ALGORITHM = Algorithm(
     answers="linear",
     declare=declare,
     options={"splits": 1},
+    preference=1,
     features=("gated", "scaled", "bias"),
     as_written=("wrapped_edges",),
     requires=(

@@ -8,10 +8,10 @@ arXiv:2410.10989, section 3.2, which does so for some rows at a time and adds up
 
 from collections.abc import Iterator
 
-from iomodel.algorithms._losses import LSE, ONE, W, X, dW, dX, label_logit, labels, logits, loss, row, term, word
+from iomodel.algorithms._losses import LSE, W, X, dW, dX, label_logit, labels, logits, loss, row, term, word
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.language import Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store
-from iomodel.nests.symbols import B_k, B_m, B_n
+from iomodel.nests.symbols import ONE, B_k, B_m, B_n
 
 
 def declare(gradients: bool, adds_dw: bool, separate_label: bool) -> Iterator[Kernel]:

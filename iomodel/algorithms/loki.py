@@ -6,14 +6,13 @@ is rotated too, scores every key by a few components, and attends to the top k k
 
 from collections.abc import Iterator
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
-from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, d, d_v, k_top, r_low
+from iomodel.nests.symbols import ONE, B_c, B_p, B_r, B_s, N_k, N_q, d, d_v, k_top, r_low
 from iomodel.nests.tensors import K, O, Q, S, V, depth, key, l, m, query, value
 
-ONE = Integer(1)
 component = Axis("component", d)
 leading = Axis("leading", r_low)
 selected = Axis("selected", k_top)

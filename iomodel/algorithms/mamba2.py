@@ -6,15 +6,14 @@ In the letters of attention C is Q, B is K and X is V (section 7.2); B and C are
 
 from collections.abc import Iterator
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
-from iomodel.algorithms._chunks import chunks
+from iomodel.algorithms._streaming import chunks
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
-from iomodel.nests.symbols import B_r, N_k, N_q, d, d_v
+from iomodel.nests.symbols import ONE, B_r, N_k, N_q, d, d_v
 from iomodel.nests.tensors import S, depth, key, query, value
 
-ONE = Integer(1)
 chunk = Axis("chunk", ceiling(N_q / B_r))
 """The chunks of the sequence; a single chunk in a piece."""
 A = Tensor("A", (), "fp32", per="heads")

@@ -12,16 +12,15 @@ of the first blocks, which every later query makes when all scores are equal.
 
 from collections.abc import Iterator
 
-from sympy import Expr, Integer, Max, Min, ceiling, floor
+from sympy import Expr, Max, Min, ceiling, floor
 
 from iomodel.algorithms._streaming import streamed
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Piece, Store, Tensor
-from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_slc, n_slc
+from iomodel.nests.symbols import ONE, B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_slc, n_slc
 from iomodel.nests.tensors import K, O, Q, S, V, depth, key, l, m, query, value
 
-ONE = Integer(1)
 blocks = N_q / l_slc
 block = Axis("block", blocks)
 choice = Axis("choice", n_slc)

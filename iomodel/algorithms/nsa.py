@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from sympy import Max, Min, ceiling, floor
 
 from iomodel.algorithms._nsa_branches import (
-    ONE,
     RUNS,
     O_win,
     add_up,
@@ -25,7 +24,7 @@ from iomodel.algorithms._streaming import flash
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.language import Cut, Kernel, Piece
-from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp, w_loc
+from iomodel.nests.symbols import ONE, B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp, w_loc
 
 
 def declare(future_blocks: bool) -> Iterator[Kernel]:

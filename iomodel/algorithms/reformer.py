@@ -13,10 +13,9 @@ from sympy import Integer, ceiling
 from iomodel.algorithms._streaming import streamed
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Piece, Store, Tensor
-from iomodel.nests.symbols import B_c, B_p, B_r, H, H_kv, N_k, N_q, d, d_v, n_b, n_h
+from iomodel.nests.symbols import ONE, B_c, B_p, B_r, H, H_kv, N_k, N_q, d, d_v, n_b, n_h
 from iomodel.nests.tensors import O, Q, S, V, depth, key, l, m, query, value
 
-ONE = Integer(1)
 chunk = ceiling(2 * N_q / n_b)
 """Positions per chunk: two buckets of average size."""
 round_ = Axis("round", n_h)

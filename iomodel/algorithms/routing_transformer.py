@@ -8,15 +8,14 @@ of the last one; a position in none is 0. The update of the centroids belongs to
 
 from collections.abc import Iterator
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
 from iomodel.algorithms._streaming import streamed
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.language import Axis, Fill, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
-from iomodel.nests.symbols import B_c, B_p, B_r, N_k, N_q, d, d_v, n_c
+from iomodel.nests.symbols import ONE, B_c, B_p, B_r, N_k, N_q, d, d_v, n_c
 from iomodel.nests.tensors import K, O, Q, V, depth, key, query, value
 
-ONE = Integer(1)
 w = ceiling(N_q / n_c)
 cluster = Axis("cluster", n_c)
 member_q = Axis("member_q", w)

@@ -13,9 +13,8 @@ from sympy import Expr, Integer, Min, ceiling
 
 from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, Statement, Store, Tensor, When
-from iomodel.nests.symbols import C, T, n_h, s
+from iomodel.nests.symbols import ONE, C, T, n_h, s
 
-ONE = Integer(1)
 row = Axis("row", T)
 word = Axis("word", C)
 one = Axis("one", ONE)

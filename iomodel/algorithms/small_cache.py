@@ -6,15 +6,15 @@ of N^2 d / sqrt(M), where FlashAttention's N^2 d^2 / M is more. O moves through 
 
 from collections.abc import Iterator
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import BARRIERS
+from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.nests.language import Exp, Fill, Hold, Idle, Kernel, Load, Loop, MatMul, Store, Tensor
-from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.nests.symbols import ONE, B_c, B_r, N_k, N_q, d, d_v
 from iomodel.nests.tensors import K, O, Q, S, V, depth, key, l, m, query, value
 
-ONE = Integer(1)
 factor = Tensor("factor", (query,), "fp32")
 
 
@@ -45,22 +45,7 @@ ALGORITHM = Algorithm(
     "arXiv:2402.07443 (the regime M < d^2)",
     declare=declare,
     classes=frozenset({"exact"}),
-    without={
-        "forward": frozenset(
-            {
-                "bias",
-                "softcap",
-                "alibi",
-                "sinks",
-                "dropout",
-                "kv_dtype",
-                "head_scales",
-                "token_scales",
-                "paged",
-                "latent",
-            }
-        )
-    },
+    without={"forward": frozenset(FEATURE_NAMES)},
     execution={"forward": BARRIERS},
     published=(
         Published(

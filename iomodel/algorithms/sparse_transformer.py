@@ -11,16 +11,14 @@ over the c summary positions of each section. The layers of a network alternate 
 
 from collections.abc import Iterator
 
-from sympy import Integer, Mul, ceiling, floor
+from sympy import Mul, ceiling, floor
 
-from iomodel.algorithms._chunks import chunks
-from iomodel.algorithms._streaming import flash, streamed
+from iomodel.algorithms._streaming import chunks, flash, streamed
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.language import Axis, Cut, Hold, Kernel, Load, Loop, Piece, Store, Tensor
-from iomodel.nests.symbols import B_r, N_k, N_q, W_l, c_s, d, d_v, l_s
+from iomodel.nests.symbols import ONE, B_r, N_k, N_q, W_l, c_s, d, d_v, l_s
 from iomodel.nests.tensors import K, O, Q, V, depth, key, query, value
 
-ONE = Integer(1)
 place = Axis("place", l_s)
 """The positions of a section."""
 summary = Axis("summary", c_s)

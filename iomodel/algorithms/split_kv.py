@@ -7,14 +7,12 @@ Dao, Haziza, Massa and Sizov, Flash-Decoding for long-context inference (PyTorch
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sympy import Expr, Integer, Min, ceiling
+from sympy import Expr, Min, ceiling
 
-from iomodel.algorithms._cutlass_mla_residency import CUTLASS_MLA
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
-from iomodel.algorithms._flashmla_residency import FLASHMLA
+from iomodel.algorithms._latent_residency import CUTLASS_MLA, FLASHMLA, TRITON_MLA
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
-from iomodel.algorithms._triton_mla_residency import TRITON_MLA
 from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
@@ -36,7 +34,7 @@ from iomodel.nests.language import (
     Tensor,
     When,
 )
-from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, s
+from iomodel.nests.symbols import ONE, B_c, B_r, N_k, N_q, d, d_v, s
 from iomodel.nests.tensors import (
     LSE,
     K,
@@ -57,8 +55,6 @@ from iomodel.nests.tensors import (
     split,
     value,
 )
-
-ONE = Integer(1)
 
 
 def declare(
@@ -133,6 +129,8 @@ ALGORITHM = Algorithm(
     "in FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 1",
     declare=declare,
     options={"splits": 1, "lse": True},
+    preference=2,
+    triton_kernels={"decode": (), "latent_decode": ()},
     as_written=("two_statistics", "drop_empty_splits", "combine_one_split"),
     requires=(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),

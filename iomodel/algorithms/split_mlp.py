@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from iomodel.algorithms._mlps import (
     GU,
-    ONE,
     G,
     H,
     U,
@@ -38,7 +37,7 @@ from iomodel.algorithms._mlps import (
 )
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
-from iomodel.nests.symbols import B_k, B_m, B_n
+from iomodel.nests.symbols import ONE, B_k, B_m, B_n
 
 
 def declare(gated: bool, separate_activation: bool, wrapped_columns: bool) -> Iterator[Kernel]:

@@ -19,32 +19,9 @@ from iomodel.algorithms._gradients import stores, summed
 from iomodel.algorithms._products import BACKWARD, DROPPED_BACKWARD, DROPPED_OUTPUT, OUTPUT, SCORES, elementwise, gemm
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import UNFUSED
-from iomodel.nests.language import (
-    Drop,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Random,
-    Scores,
-    Sink,
-    Statement,
-    Store,
-)
+from iomodel.nests.language import Drop, Exp, Hold, Kernel, Load, Random, Scores, Sink, Statement, Store
 from iomodel.nests.symbols import N_k, N_q, d, d_v, m_1, m_2, n_1, n_2
-from iomodel.nests.tensors import (
-    P,
-    P_drop,
-    S,
-    dK,
-    dP,
-    dP_drop,
-    dropout_mask,
-    dS,
-    dV,
-    key,
-    query,
-)
+from iomodel.nests.tensors import P, P_drop, S, dK, dP, dP_drop, dropout_mask, dS, dV, key, query
 
 
 def declare(tiled: bool, mask_pass: bool, dropout_pass: bool) -> Iterator[Kernel]:

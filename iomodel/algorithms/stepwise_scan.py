@@ -7,10 +7,10 @@ equation 10). A block keeps some columns of the state, which depend on no other 
 
 from collections.abc import Iterator
 
-from iomodel.algorithms._recurrences import DECAYS, FEATURES, ONE, STATE, Gate, K, O, Q, V, beta, position
+from iomodel.algorithms._recurrences import DECAYS, FEATURES, STATE, Gate, K, O, Q, V, beta, position
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.language import Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store
-from iomodel.nests.symbols import B_dv
+from iomodel.nests.symbols import ONE, B_dv
 from iomodel.nests.tensors import depth, value
 
 

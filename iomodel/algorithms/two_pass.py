@@ -69,6 +69,7 @@ ALGORITHM = Algorithm(
     backward=backward,
     classes=frozenset({"recomputed-backward"}),
     options={"accumulate": False},
+    triton_kernels={"backward_dkdv": ("dK, dV",), "backward_dq": ("dQ",), "backward": ("dK, dV", "dQ")},
     as_written=("delta_twice", "two_statistics"),
     execution={"backward": PIPELINED},
     published=(

@@ -12,9 +12,9 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import TILES
 from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.kinds import UNMASKED
 from iomodel.workloads.mlp import MLP
 from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload_kinds import UNMASKED
 
 OF_ALGORITHM = "Options of the algorithm"
 """Panel of the options that belong to algorithms."""

@@ -8,8 +8,8 @@ from typing import Any
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.common.display import Table
 from iomodel.nests.algorithm import Algorithm
-from iomodel.studies.approximations import approximations, footnotes, marked
-from iomodel.workloads.kinds import KINDS
+from iomodel.studies.comparison import approximations, footnotes, marked
+from iomodel.workloads.workload_kinds import KINDS
 
 
 def every_algorithm() -> dict[str, dict[str, Any]]:

@@ -63,11 +63,11 @@ def calibrate(
       iomodel calibrate --output my-gpu.yaml
     """
     from iomodel.devices.calibration.calibrate import calibrate as measure
-    from iomodel.devices.calibration.write import writable
+    from iomodel.devices.calibration.result import writable_file
 
     number, time = integer("device", device), seconds(budget)
     if output is not None:
-        writable(output, force=force)
+        writable_file(output, force=force)
     calibration = measure(number, base=base, budget=time, only=only or (), progress=True)
     if output is not None:
         calibration.write(output, force=force)

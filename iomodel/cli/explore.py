@@ -54,7 +54,7 @@ def explore(
     Example:
       iomodel explore --output explorer.html
     """
-    from iomodel.explorer.explore import explore as make
+    from iomodel.explorer.explore_page import explore as make
 
     _check(algorithm, arguments, link=link, serve=serve, no_browser=no_browser)
     if link:
@@ -96,7 +96,7 @@ def _check(algorithm: str | None, arguments: dict[str, Any], *, link: bool, serv
 
 def _link(algorithm: str | None, arguments: dict[str, Any]) -> str:
     """Return the link to a call, on the page of everything at an address or in a file."""
-    from iomodel.explorer.explore import explore as make
+    from iomodel.explorer.explore_page import explore as make
     from iomodel.explorer.link import link
 
     for name, text, example in (("algorithm", algorithm, "flash2"), ("hardware", arguments["hardware"], "h100-sxm5")):

@@ -12,7 +12,7 @@ from iomodel.cli.options import KV_DTYPES, Json
 from iomodel.cli.output import emit
 from iomodel.common.validation import as_integer
 from iomodel.common.yaml_files import spec_names
-from iomodel.models.table import CONTEXT
+from iomodel.models.model_tables import CONTEXT
 
 Name = Annotated[
     str | None,
@@ -48,9 +48,8 @@ def model(name: Name = None, context: Context = None, kv_dtype: KvDtype = None, 
     Example:
       iomodel model llama-3-8b --context 131072 --kv-dtype fp8
     """
-    from iomodel.models.overview import every_model, overview
+    from iomodel.models.model_tables import every_model, model_table, overview, summary
     from iomodel.models.registry import model as find
-    from iomodel.models.table import model_table, summary
 
     tokens = CONTEXT if context is None else as_integer("context", integer("context", context), least=0)
     names = None if name is None else family_of(name, spec_names("models"))

@@ -219,7 +219,7 @@ def _of_engine(model: str) -> dict[str, Any]:
     """Read the arguments from the command line of an engine, if the model is one."""
     if not {"vllm", "sglang", "sglang.launch_server"} & {*model.split()} or len(model.split()) < 2:
         return {}
-    from iomodel.planning.command_lines.arguments import engine_arguments
+    from iomodel.planning.engine_arguments import engine_arguments
 
     return engine_arguments(model)
 
@@ -238,7 +238,7 @@ def emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     if engine is None:
         emit(result, as_json)
         return
-    from iomodel.planning.command_lines.flags import engine_flags
+    from iomodel.planning.engine_flags import engine_flags
 
     flags = engine_flags(result, engine)
     emit(flags.to_dict() if as_json else flags.text, as_json)

@@ -12,11 +12,10 @@ from iomodel.counting.options import known_options
 from iomodel.errors import InputError
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
-from iomodel.workloads.experts import Experts
-from iomodel.workloads.kinds import NOUNS, UNMASKED
-from iomodel.workloads.mlp import MLP
+from iomodel.workloads.mlp import MLP, Experts
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Shape, Workload
+from iomodel.workloads.workload_kinds import NOUNS, UNMASKED
 
 Arguments = Mapping[str, Any]
 """Command-line text by field name; None for omitted options."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
-from typing import Any
+from typing import Any, Self
 
-from iomodel.common.results import Record
+from iomodel.common.results import Record, cells, columns_of
 
 ANSWER, LIMIT, WARNING = "bold", "bold cyan", "yellow"
 """Styles of the answer, of what limits it, and of what it assumes."""
@@ -56,6 +56,42 @@ class Table:
     folded: bool = False
     extra: Sequence[str] = ()
 
+    @classmethod
+    def of(
+        cls, title: str, kind: Any, values: Iterable[Any], notes: Sequence[str] = (), names: Sequence[str] = ()
+    ) -> Self:
+        """Tabulate values of one class under the columns of its fields, or of the named ones in their order."""
+        every = columns_of(kind)
+        columns = [(path, part) for name in names for path, part in every if path == name] if names else every
+        ranked = sorted((part.extra, part.label.removeprefix(">")) for _, part in columns if part.extra)
+        labels = [part.label for _, part in columns]
+        rows = [cells(value, columns) for value in values]
+        return cls(title, labels, rows, notes, extra=[label for _, label in ranked])
+
+    @classmethod
+    def one(cls, title: str, value: Any) -> Self:
+        """List the columns of one value below each other, those without a value left out."""
+        kind: Any = type(value)
+        columns = columns_of(kind)
+        texts = zip(columns, cells(value, columns), strict=True)
+        return cls(title, ("", ">value"), [(part.label, text) for (_, part), text in texts if text])
+
+    def with_rows(self, rows: Iterable[Sequence[str]]) -> Self:
+        """Add rows below the others."""
+        return replace(self, rows=[*self.rows, *rows])
+
+    def with_omissions(self, left_out: Mapping[str, Sequence[str]], names: Iterable[str]) -> Self:
+        """Add a last column that counts what is left out under the name of each row, if anything is."""
+        if not any(left_out.values()):
+            return self
+        rows = [(*row, count_text(left_out[name])) for row, name in zip(self.rows, names, strict=True)]
+        return replace(self, columns=(*self.columns, "left out"), rows=rows, extra=(*self.extra, "left out"))
+
+    def with_names(self, label: str, names: Iterable[str]) -> Self:
+        """Add a first column with the name of each row."""
+        rows = [(name, *row) for name, row in zip(names, self.rows, strict=True)]
+        return replace(self, columns=(label, *self.columns), rows=rows)
+
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Return the parts of the table for a terminal of this width."""
         from iomodel.common.table_layout import laid_out
@@ -70,6 +106,33 @@ def sizes_text(sizes: Mapping[str, Any]) -> str:
     'block_q=128, block_kv=64'
     """
     return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no tiles"
+
+
+def microseconds(value: float) -> str:
+    """Write a time in us to one decimal.
+
+    >>> microseconds(0.0012345)
+    '1,234.5'
+    """
+    return f"{value * 1e6:,.1f}"
+
+
+def per(unit: float, digits: int) -> Callable[[float], str]:
+    """Return a function that writes a number in a larger unit.
+
+    >>> per(1e9, 1)(12_345_678_901)
+    '12.3'
+    """
+    return lambda value: f"{value / unit:,.{digits}f}"
+
+
+def interval(ends: Iterable[int]) -> str:
+    """Write the least and the most, or the one number that both are.
+
+    >>> interval((1024, 2048)), interval((1024, 1024))
+    ('1,024 to 2,048', '1,024')
+    """
+    return " to ".join(f"{end:,}" for end in dict.fromkeys(ends))
 
 
 def figure(value: float, digits: int = 4) -> str:

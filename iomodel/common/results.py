@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.symbolic_data import as_expression, expression_data, is_expression
 from iomodel.errors import InputError, IOModelError, shown, shown_name
+
+Getter = TypeVar("Getter", bound=Callable[..., Any])
 
 
 class PlainData(ABC):
@@ -108,6 +110,70 @@ class Record(PlainData):
         if not data.keys() <= known:
             check_keys(data, [*value.to_dict(), *cls.enclosing])
         return value
+
+
+@dataclass(frozen=True)
+class Column:
+    """The column of a field in a printed table.
+
+    A label that begins with ">" is aligned to the right. `text` is the format of a value, or the function that writes
+    it; None is written as an empty cell. A narrow terminal leaves out the columns with a rank in `extra`, the highest
+    first.
+    """
+
+    label: str
+    text: str | Callable[[Any], str] = ""
+    extra: int = 0
+
+    def cell(self, value: Any) -> str:
+        """Write a value."""
+        if value is None:
+            return ""
+        if callable(self.text):
+            return self.text(value)
+        return value if isinstance(value, str) else format(value, self.text)
+
+
+def column(label: str, text: str | Callable[[Any], str] = "", extra: int = 0) -> Mapping[str, tuple[Column, ...]]:
+    """Describe the column of a field, as metadata of the field."""
+    return {"columns": (Column(label, text, extra),)}
+
+
+def columns_in(kind: type) -> Mapping[str, tuple[type, ...]]:
+    """Put the columns of an enclosed class in the place of a field, as metadata of the field."""
+    return {"columns": (kind,)}
+
+
+def printed(metadata: Mapping[str, Any]) -> Callable[[Getter], Getter]:
+    """Attach the metadata of a column to the function of a property."""
+
+    def attach(getter: Getter) -> Getter:
+        getter.metadata = metadata  # type: ignore[attr-defined]
+        return getter
+
+    return attach
+
+
+@lru_cache(maxsize=64)
+def columns_of(kind: Any) -> Sequence[tuple[str, Column]]:
+    """List the columns of a class, each with the path of its field or property: those of fields first.
+
+    A class among the columns of a field stands for its own columns.
+    """
+    described = {field.name: field.metadata for field in fields(kind)}
+    getters = {name: value.fget for name, value in vars(kind).items() if isinstance(value, property)}
+    described |= {name: getattr(getter, "metadata", {}) for name, getter in getters.items()}
+    listed: list[tuple[str, Column]] = []
+    for name, metadata in described.items():
+        for entry in metadata.get("columns", ()):
+            inner = columns_of(entry) if isinstance(entry, type) else [("", entry)]
+            listed += [(f"{name}.{path}".rstrip("."), part) for path, part in inner]
+    return listed
+
+
+def cells(value: Any, columns: Sequence[tuple[str, Column]]) -> list[str]:
+    """Write the cells of a value under some columns."""
+    return [part.cell(attrgetter(path)(value)) for path, part in columns]
 
 
 def check_keys(data: Mapping[str, Any], allowed: Any) -> None:
@@ -320,3 +386,89 @@ def _hints(kind: Any) -> Mapping[str, Any]:
     }
     ordered = sorted((field for field in fields(kind) if field.init), key=lambda field: bool(field.kw_only))
     return {field.name: bound.get(hints[field.name], hints[field.name]) for field in ordered}
+
+
+HEADS = ("Add", "Mul", "Pow", "Min", "Max", "ceiling", "floor", "log")
+"""The functions that plain data may name."""
+DEPTH = 100
+"""The deepest expression that is read."""
+
+
+def is_expression(hint: Any) -> bool:
+    """Check whether a type is one of symbolic expressions."""
+    return isinstance(hint, type) and hint.__module__.startswith("sympy.")
+
+
+def expression_data(expression: Any) -> Any:
+    """Return an expression as plain data: an integer, ["Rational", p, q], ["Symbol", name, assumptions], or a call."""
+    from sympy import Expr, Rational, Symbol
+
+    if isinstance(expression, Symbol):
+        assumptions = sorted(name for name, value in expression._assumptions_orig.items() if value)
+        return ["Symbol", expression.name, assumptions]
+    if isinstance(expression, Rational):
+        return int(expression) if expression.q == 1 else ["Rational", int(expression.p), int(expression.q)]
+    if isinstance(expression, Expr) and type(expression).__name__ in HEADS:
+        return [type(expression).__name__, *map(expression_data, expression.args)]
+    raise InputError(f"expression: {shown(expression)} given; allowed: one of {', '.join(HEADS)} over symbols")
+
+
+def as_expression(data: Any, path: str, depth: int = DEPTH) -> Any:
+    """Rebuild an expression from its plain data, as it was: nothing is simplified, expanded or evaluated."""
+    import sympy
+
+    if isinstance(data, int) and not isinstance(data, bool):
+        return sympy.Integer(data)
+    head, *parts = data if isinstance(data, list | tuple) and data else (None,)
+    match parts:
+        case [str(name), list(assumptions)] if head == "Symbol" and _ASSUMPTIONS.issuperset(map(str, assumptions)):
+            return sympy.Symbol(name, **dict.fromkeys(assumptions, True))
+        case [int(top), int(bottom)] if head == "Rational" and bottom > 1:
+            return sympy.Rational(top, bottom)
+        case [_, *_] if head in HEADS and depth:
+            return getattr(sympy, head)(*(as_expression(part, path, depth - 1) for part in parts), evaluate=False)
+    raise InputError(f"{path}: {shown(data)} given; allowed: the plain data of an expression")
+
+
+_ASSUMPTIONS = frozenset({"integer", "positive", "nonnegative", "real", "negative", "nonzero", "commutative"})
+
+
+def nothing() -> None:
+    """Return None, the default of a field that is computed when it is first read."""
+
+
+class Deferred:
+    """A dataclass, some fields of which may be computed when they are first read.
+
+    Such a field has no default on the class; a default factory is allowed. Equality, `repr`, plain data, copies and
+    pickles read every field. Two threads that read a field at once may both compute it.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Square(Deferred):
+    ...     side: int
+    ...     area: int
+    >>> square = Square.deferring({"area": lambda square: square.side**2}, side=3)
+    >>> "area" in vars(square), square.area, square == Square(3, 9)
+    (False, 9, True)
+    """
+
+    @classmethod
+    def deferring(cls, later: Mapping[str, Callable[[Any], Any]], **known: Any) -> Self:
+        """Make an instance of the known fields, and of functions of the instance that compute the others."""
+        made = object.__new__(cls)
+        made.__dict__.update(known, _later=later)
+        return made
+
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            compute = self.__dict__.get("_later", {}).get(name)
+            if compute is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = self.__dict__[name] = compute(self)
+            return value
+
+    def __getstate__(self) -> dict[str, Any]:
+        kind: Any = type(self)
+        return {field.name: getattr(self, field.name) for field in fields(kind)}

@@ -13,7 +13,7 @@ HEIGHT, BAR, LABEL, LETTER = 20, 360, 180, 6.6
 
 
 @dataclass(frozen=True)
-class Bar:
+class BarRow:
     """A bar: the size of each part by name, and the limit that its frame shows, if any."""
 
     label: str
@@ -22,10 +22,10 @@ class Bar:
     limit: float | None = None
 
 
-def bars(rows: Sequence[Bar], *, each: bool = False) -> str:
+def bars(rows: Sequence[BarRow], *, each: bool = False) -> str:
     """Draw bars below each other on one scale, or each on its own up to its limit.
 
-    >>> bars([Bar("weights", {"weights": 3.0}, "3 GB", 4.0)]).startswith("<svg")
+    >>> bars([BarRow("weights", {"weights": 3.0}, "3 GB", 4.0)]).startswith("<svg")
     True
     """
     widest = max((max(sum(row.parts.values()), row.limit or 0.0) for row in rows), default=0.0)

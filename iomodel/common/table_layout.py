@@ -74,16 +74,16 @@ class _Layout:
         cells = [max(width, _longest(row[place] for row in rows)) for place, width in enumerate(least)]
         extra = [names.index(name) for name in table.extra]
 
-        def room() -> int:  # less the space and the rules around each column
+        def space() -> int:  # less the space and the rules around each column
             return width - 3 * len(shown) - 1
 
-        while extra and sum(least[place] for place in shown) > room():
+        while extra and sum(least[place] for place in shown) > space():
             shown.remove(extra.pop())
-        if sum(least[place] for place in shown) > room():
+        if sum(least[place] for place in shown) > space():
             return cls(table, names, rows, tuple(range(len(names))), None)
         widths = {place: max(cells[place], cell_len(names[place])) for place in shown}
         for limit in (cells, least):  # names of columns wrap first
-            while sum(widths.values()) > room():
+            while sum(widths.values()) > space():
                 wide = [place for place in shown if widths[place] > limit[place]]
                 if not wide:
                     break

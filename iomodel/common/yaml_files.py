@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -149,6 +150,19 @@ def parse(data: bytes, where: str, loader: Any = _Loader) -> dict[str, Any]:
 
 def _one_line(message: object) -> str:
     return shown(" ".join(str(message).split()), 300)[1:-1]
+
+
+def names_file(text: str, endings: tuple[str, ...] = (".yaml", ".yml")) -> bool:
+    """Check that a text is the path of a file, not the name of shipped data: it has a separator or an ending."""
+    return text.lower().endswith(endings) or any(mark in text for mark in ("/", os.sep, os.altsep) if mark)
+
+
+def check_schema(data: Mapping[str, Any], where: str, version: int) -> None:
+    """Raise SpecError unless the data of a file have the schema version that this package reads."""
+    given = data.get("schema")
+    if isinstance(given, bool) or given != version:
+        problem = "missing" if "schema" not in data else f"{shown(given)} is not supported"
+        raise SpecError(f"{where}: schema: {problem}; this iomodel reads schema {version}, write 'schema: {version}'")
 
 
 def read_user(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:

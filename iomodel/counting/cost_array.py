@@ -34,7 +34,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
-from iomodel.workloads.kinds import UNMASKED
+from iomodel.workloads.workload_kinds import UNMASKED
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.floor_sum import floor_sum
+from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.mask_kind import PAGES
 from iomodel.errors import InputError
 from iomodel.workloads.call import Mask

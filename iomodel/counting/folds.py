@@ -18,7 +18,6 @@ from iomodel.nests.language import (
     Accumulate,
     Axis,
     Cut,
-    Elementwise,
     Exp,
     Fill,
     Guard,
@@ -32,6 +31,7 @@ from iomodel.nests.language import (
     Nest,
     Path,
     Per,
+    Pointwise,
     Random,
     Statement,
     Store,
@@ -139,7 +139,7 @@ def useful_flops(nest: Nest, view: View) -> Expr:
     return 2 * B * H * total
 
 
-def function_values(nest: Nest, view: View, kind: type[Elementwise]) -> Expr:
+def function_values(nest: Nest, view: View, kind: type[Pointwise]) -> Expr:
     """Count the values of one kind of elementwise function: exponentials, tangents or random numbers [-]."""
     return _sum(nest, view, lambda s: s.axes if isinstance(s, kind) else None)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import get_args
 
 from iomodel.algorithms import list_algorithms
-from iomodel.common.cached_hash import cached_hash
+from iomodel.common.cache import cached_hash
 from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.algorithm import Algorithm

@@ -15,7 +15,7 @@ from iomodel.common.results import PlainData, check_keys, decoded_values
 from iomodel.counting.expressions import expressions
 from iomodel.counting.quantities import TOTALS
 from iomodel.errors import UnknownNameError
-from iomodel.nests.ranks import SHARDINGS, Schedule, Send, Sharding, Turn, chunk, next_rank, rows
+from iomodel.nests.ranks import SHARDINGS, RankSchedule, Send, Sharding, Turn, chunk, next_rank, rows
 from iomodel.nests.symbols import NAME_OF, B, H, H_kv, R, i
 from iomodel.nests.tensors import key, query
 
@@ -114,7 +114,7 @@ def messages(method: str, mask: str = "full", sharding: Sharding | None = None) 
     mask : {"full", "causal"}
         Mask of the call.
     sharding : {"contiguous", "zigzag", "striped"}, optional
-        Rows of each rank, by default as for :func:`iomodel.context_parallel`.
+        Rows of each rank, by default as for :func:`iomodel.planning.context_parallel`.
 
     Raises
     ------
@@ -133,14 +133,14 @@ def messages(method: str, mask: str = "full", sharding: Sharding | None = None) 
     return folded(schedule, mask, schedule.pieces_of(mask, sharding)[0])
 
 
-def folded(schedule: Schedule, mask: str, sharding: Sharding) -> Messages:
+def folded(schedule: RankSchedule, mask: str, sharding: Sharding) -> Messages:
     """Fold the messages of a schedule."""
     counts = {send.tensor.name: _of_rank(send, passed, sharding) for send, passed in _sends(schedule)}
     sides = (FrozenDict({name: parts[place] for name, parts in counts.items()}) for place in range(len(SIDES)))
     return Messages(schedule.name, mask, sharding, *sides)
 
 
-def _sends(schedule: Schedule) -> Iterator[tuple[Send, bool]]:
+def _sends(schedule: RankSchedule) -> Iterator[tuple[Send, bool]]:
     """Iterate over the sends, and whether each is part of a turn."""
     for statement in schedule.body:
         inner = statement.body if isinstance(statement, Turn) else (statement,)

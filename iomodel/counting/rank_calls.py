@@ -12,7 +12,7 @@ from iomodel.counting.evaluation.evaluate import evaluate
 from iomodel.counting.messages import folded
 from iomodel.errors import InputError
 from iomodel.nests.language import Piece
-from iomodel.nests.ranks import Schedule, Sharding, rows
+from iomodel.nests.ranks import RankSchedule, Sharding, rows
 from iomodel.nests.symbols import NAME_OF, B, H, H_kv, N_k, N_q, d, d_v
 from iomodel.workloads.attention import Attention
 
@@ -45,7 +45,7 @@ class RankCalls:
         supported.
     """
 
-    def __init__(self, schedule: Schedule, call: Attention, ranks: int, sharding: Sharding | None = None) -> None:
+    def __init__(self, schedule: RankSchedule, call: Attention, ranks: int, sharding: Sharding | None = None) -> None:
         self.schedule, self.call, self.ranks = schedule, call, ranks
         mask = call.mask if isinstance(call.mask, str) else type(call.mask).__name__
         self.sharding, self.pieces = schedule.pieces_of(mask, sharding)

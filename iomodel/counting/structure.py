@@ -13,7 +13,7 @@ from iomodel.counting.mask_kind import FULL, MaskKind
 from iomodel.nests.language import (
     Accumulate,
     Axis,
-    Block,
+    Compound,
     Cut,
     Fill,
     Idle,
@@ -78,7 +78,7 @@ class Part:
         def strip(body: Sequence[Statement], path: Path) -> tuple[Statement, ...]:
             kept: list[Statement] = []
             for statement in body:
-                if isinstance(statement, Block):
+                if isinstance(statement, Compound):
                     kept.append(statement.with_body(strip(statement.body, (*path, statement))))
                 elif not isinstance(statement, MOVES) or role(statement, path, *self._pair) in roles:
                     kept.append(statement)

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from iomodel.common.display import WARNING, Mark, Table, as_text
 from iomodel.common.results import NamedData
 from iomodel.common.validation import Count
-from iomodel.common.yaml_files import dump, read_shipped, read_user, spec_names
-from iomodel.devices.fields import Board, Compute, Interconnect, Limits, Measured, Memory
+from iomodel.common.yaml_files import check_schema, dump, names_file, read_shipped, read_user, spec_names
+from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
-from iomodel.devices.table import html_table, plain_table, table
+from iomodel.devices.units import UnitKind
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 
 LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"
@@ -25,6 +26,7 @@ SCHEMA = 1
 SIMULATED = "simulated"
 """The architecture of simulated devices."""
 
+HEADER = ("field", ">value", "source")
 Line = Annotated[str, Field(max_length=200, pattern=PRINTABLE)]
 
 
@@ -94,7 +96,7 @@ class Hardware(Group, NamedData):
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the figures to plain data in base units, omitting unset fields; `from_data` restores them."""
-        return _pruned(self.model_dump(mode="json", by_alias=True))
+        return pruned(self.model_dump(mode="json", by_alias=True))
 
     def to_yaml(self) -> str:
         """Format the figures as a hardware file."""
@@ -109,14 +111,41 @@ class Hardware(Group, NamedData):
         doubt = f", {len(self.unverified)} unverified" if self.unverified else ""
         return f"Hardware({self.id or self.name!r}, {len(self.quantities)} figures{doubt})"
 
-    def __str__(self) -> str:
-        return plain_table(self)
+    @property
+    def _title(self) -> str:
+        kind = ", ".join(filter(None, (self.vendor, self.architecture)))
+        return self.name + f" ({kind})" * bool(kind)
 
-    def __rich__(self) -> object:
-        return table(self)
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """List one row per figure: path, value in human units, sources and disagreeing figures."""
+        return [(path, str(quantity), _origin(quantity)) for path, quantity in self.quantities.items()]
+
+    def __str__(self) -> str:
+        return as_text(self.__rich__())
+
+    def __rich__(self) -> Table:
+        marked = [[Mark(cell, WARNING) for cell in row] if "(unverified)" in row[1] else row for row in self._rows()]
+        return Table(self._title, HEADER, marked, self.notes)
 
     def _repr_html_(self) -> str:
-        return html_table(self)
+        from html import escape
+
+        lines = [f"<table><caption>{escape(self._title)}</caption>"]
+        lines.append("<tr>" + "".join(f"<th>{name.removeprefix('>')}</th>" for name in HEADER) + "</tr>")
+        for row in self._rows():
+            lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
+        lines.append("</table>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes))
+        return "\n".join(lines)
+
+
+def _origin(quantity: Quantity | SizeList) -> str:
+    text = ", ".join(quantity.source)
+    if not isinstance(quantity, Quantity):
+        return text
+    show = UnitKind(quantity.unit, 0, 0).show
+    if quantity.spread:
+        text += "; {} to {}".format(*map(show, quantity.spread))
+    return text + "".join(f"; {show(other.value)} in {', '.join(other.source)}" for other in quantity.alternatives)
 
 
 def _walk(group: Group, path: str) -> Iterator[tuple[str, Quantity | SizeList]]:
@@ -132,7 +161,8 @@ def _walk(group: Group, path: str) -> Iterator[tuple[str, Quantity | SizeList]]:
                     yield from _walk(item, f"{path}{name}.{place}.")
 
 
-def _pruned(data: dict[str, Any]) -> dict[str, Any]:
+def pruned(data: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data without unset fields and empty groups."""
     pairs = ((key, _pruned_value(value)) for key, value in data.items())
     return {key: value for key, value in pairs if value is not None and value not in ({}, [], "")}
 
@@ -140,7 +170,7 @@ def _pruned(data: dict[str, Any]) -> dict[str, Any]:
 def _pruned_value(value: Any) -> Any:
     if isinstance(value, list):
         return [_pruned_value(item) for item in value]
-    return _pruned(value) if isinstance(value, dict) else value
+    return pruned(value) if isinstance(value, dict) else value
 
 
 def list_hardware() -> list[str]:
@@ -173,8 +203,7 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
         return _from_file(name_or_path)
     if not isinstance(name_or_path, str):
         raise InputError(f"hardware: a name or the path of a file is needed, given {shown(name_or_path)}")
-    separators = {"/", os.sep, os.altsep} - {None}
-    if name_or_path.lower().endswith((".yaml", ".yml")) or any(str(c) in name_or_path for c in separators):
+    if names_file(name_or_path):
         return _from_file(name_or_path)
     name = name_or_path.lower()
     if name not in _names():
@@ -205,10 +234,7 @@ def from_data(data: Mapping[str, Any], where: str) -> Hardware:
 
 
 def _build(data: dict[str, Any], name: str | None, where: str) -> Hardware:
-    version = data.get("schema")
-    if isinstance(version, bool) or version != SCHEMA:
-        problem = "missing" if "schema" not in data else f"{shown(version)} is not supported"
-        raise SpecError(f"{where}: schema: {problem}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'")
+    check_schema(data, where, SCHEMA)
     try:
         device = Hardware(**_with_architecture({**({"id": name} if name else {}), **data}))
         device.sram_per_block  # noqa: B018 - raises now if the solver would have no budget

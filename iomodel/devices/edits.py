@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from iomodel.devices.device import Hardware
@@ -47,21 +47,20 @@ def scaled(device: Hardware, paths: Iterable[str], factor: float) -> Hardware:
     >>> scaled(hardware("h100-sxm5"), BANDWIDTH, 2.0).memory.hbm.bandwidth.value
     6704000000000.0
     """
-    known = device.quantities
-    for path in paths:
-        quantity = known.get(path)
-        if isinstance(quantity, Quantity):
-            device = _put(device, path.split("."), quantity.model_copy(update={"value": quantity.value * factor}))
-    return device
+    return _changed(device, paths, lambda value: value * factor)
 
 
 def added(device: Hardware, paths: Iterable[str], amount: float) -> Hardware:
     """Add an amount to the given figures of a device, where present."""
+    return _changed(device, paths, lambda value: value + amount)
+
+
+def _changed(device: Hardware, paths: Iterable[str], change: Callable[[float], float]) -> Hardware:
     known = device.quantities
     for path in paths:
         quantity = known.get(path)
         if isinstance(quantity, Quantity):
-            device = _put(device, path.split("."), quantity.model_copy(update={"value": quantity.value + amount}))
+            device = _put(device, path.split("."), quantity.model_copy(update={"value": change(quantity.value)}))
     return device
 
 

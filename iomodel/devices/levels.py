@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 

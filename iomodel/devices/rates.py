@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from iomodel.common.cache import per_device
 from iomodel.common.display import percent
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError
@@ -115,85 +116,98 @@ def rates(device: Hardware, dtype: str) -> Rates:
     >>> rates(hardware("h100-sxm5"), "bf16").exp  # 132 SMs, 16 per clock, 1.83 GHz
     3864960000000.0
     """
-    have = {path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)}
-    label = device.id or device.name
-
-    def needed(path: str, text: str) -> float:
-        if path not in have:
-            raise SpecError(f"{path}: {label} lacks it; {text}")
-        return have[path]
-
-    def product(*paths: str) -> float | None:
-        factors = [have.get(path) for path in paths]
-        result = 1.0
-        for value in factors:
-            if value is None:
-                return None
-            result *= value
-        return result
-
+    have = _Figures(device)
     known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
-    peak = needed(f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}")
-    bandwidth = needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
-    clock = have.get("compute.clock.tensor", have.get("compute.clock.boost"))
-    if clock is None and all(path in have for path in (*_PEAK, "compute.units")):
-        clock = have[_PEAK[0]] / have[_PEAK[1]] / have["compute.units"]  # the clock implied by the peak
-    if clock is not None:
-        have["clock"] = clock
+    peak = have.needed(
+        f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
+    )
+    bandwidth = have.needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
     matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
     fp32 = have.get("compute.peak.fp32")
     units = have.get("compute.units")
-
-    def of_one_sm(per_clock: str, whole: float | None, times: float = 1.0) -> float | None:
-        """Compute the rate of one SM, which is independent of their number where a rate per clock is on file."""
-        if per_clock in have and clock is not None and units is not None:
-            return have[per_clock] * times * clock
-        return None if whole is None or units is None else whole / units
-
     per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
-    sm_matrix = of_one_sm(f"compute.{per_clock}", peak, width)
-    sm_warp = of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
+    sm_matrix = have.of_one_sm(f"compute.{per_clock}", peak, width)
+    sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
-    seen = next((have[path] for path in _BANDWIDTHS if path in have), None)
-    assumed = []
-    if seen is None:
-        seen = SUSTAINED * bandwidth
-        assumed.append(f"memory at {percent(SUSTAINED)} of the datasheet's bandwidth (none measured)")
-    behind, seen_behind = have.get("memory.llc.bandwidth"), have.get("measured.llc_bandwidth")
-    if behind is not None and seen_behind is None:
-        seen_behind = SUSTAINED_LAST * behind
-        assumed.append(f"the last-level cache at {percent(SUSTAINED_LAST)} of its peak bandwidth (none measured)")
-    launch = have.get("measured.kernel_launch")
-    capacity, last = have.get("memory.l2.capacity"), have.get("memory.llc.capacity")
+    hbm, llc, assumed = _sustained(have, bandwidth)
+    capacity = have.get("memory.l2.capacity")
     partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
-    exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
+    exp = have.product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     return Rates(
         dtype=dtype,
         matrix=matrix,
         warp_matrix=matrix if sm_warp is None or units is None else min(matrix, sm_warp * units),
         peak=peak,
-        hbm=min(bandwidth, seen),
+        hbm=hbm,
         hbm_peak=bandwidth,
         l2=have.get("measured.l2_bandwidth", have.get("memory.l2.bandwidth")),
-        shared=product("memory.sram.bandwidth_per_clock_per_sm", "compute.units", "clock"),
+        shared=have.product("memory.sram.bandwidth_per_clock_per_sm", "compute.units", "clock"),
         exp=have.get("measured.exp", have.get("compute.exp") if exp is None else exp),
         fp32=None if fp32 is None else fp32 / 2,
-        units=None if units is None else int(units),
-        clock=clock,
-        l2_capacity=None if capacity is None else int(capacity),
-        launch=launch,
+        units=have.whole("compute.units"),
+        clock=have.get("clock"),
+        l2_capacity=have.whole("memory.l2.capacity"),
+        launch=have.get("measured.kernel_launch"),
         sm_matrix=sm_matrix,
         sm_warp_matrix=sm_warp,
-        sm_fp32=None if fp32 is None else of_one_sm("compute.fp32_per_clock_per_sm", fp32 / 2),
-        assumed=tuple(assumed),
+        sm_fp32=None if fp32 is None else have.of_one_sm("compute.fp32_per_clock_per_sm", fp32 / 2),
+        assumed=assumed,
         asynchronous=any(path in have for path in _ASYNCHRONOUS),
         l2_slices=int(have.get("memory.l2.slices", 1)),
         l2_partitions=int(have.get("memory.l2.partitions", 1)),
         l2_for_all=for_all,
-        llc_capacity=None if last is None else int(last),
-        llc=seen_behind if behind is None or seen_behind is None else min(behind, seen_behind),
+        llc_capacity=have.whole("memory.llc.capacity"),
+        llc=llc,
     )
+
+
+class _Figures(dict[str, float]):
+    """The figures of a device by the paths of their fields, and its clock as "clock"."""
+
+    def __init__(self, device: Hardware) -> None:
+        super().__init__({path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)})
+        self.label = device.id or device.name
+        clock = self.get("compute.clock.tensor", self.get("compute.clock.boost"))
+        if clock is None and all(path in self for path in (*_PEAK, "compute.units")):
+            clock = self[_PEAK[0]] / self[_PEAK[1]] / self["compute.units"]  # the clock implied by the peak
+        if clock is not None:
+            self["clock"] = clock
+
+    def needed(self, path: str, text: str) -> float:
+        """Look up a figure, or raise SpecError."""
+        if path not in self:
+            raise SpecError(f"{path}: {self.label} lacks it; {text}")
+        return self[path]
+
+    def whole(self, path: str) -> int | None:
+        """Look up a figure that is an integer."""
+        return int(self[path]) if path in self else None
+
+    def product(self, *paths: str) -> float | None:
+        """Multiply figures; None if one is not on file."""
+        return math.prod(self[path] for path in paths) if all(path in self for path in paths) else None
+
+    def of_one_sm(self, per_clock: str, whole: float | None, times: float = 1.0) -> float | None:
+        """Compute the rate of one SM, which is independent of their number where a rate per clock is on file."""
+        units = self.get("compute.units")
+        if per_clock in self and "clock" in self and units is not None:
+            return self[per_clock] * times * self["clock"]
+        return None if whole is None or units is None else whole / units
+
+
+def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, tuple[str, ...]]:
+    """Return the bandwidths that kernels sustain, of the memory and of a last-level cache, and what is assumed."""
+    assumed = []
+    measured = next((have[path] for path in _BANDWIDTHS if path in have), None)
+    if measured is None:
+        measured = SUSTAINED * bandwidth
+        assumed.append(f"memory at {percent(SUSTAINED)} of the datasheet's bandwidth (none measured)")
+    last, seen = have.get("memory.llc.bandwidth"), have.get("measured.llc_bandwidth")
+    if last is not None and seen is None:
+        seen = SUSTAINED_LAST * last
+        assumed.append(f"the last-level cache at {percent(SUSTAINED_LAST)} of its peak bandwidth (none measured)")
+    return min(bandwidth, measured), seen if last is None or seen is None else min(last, seen), tuple(assumed)
 
 
 def has_rates(device: Hardware, dtype: str) -> bool:

@@ -6,20 +6,16 @@ from dataclasses import asdict, dataclass, fields
 from itertools import product
 from typing import Any
 
+from iomodel.common.progress import watched
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import IOModelError
 from iomodel.models.registry import model as find_model
-from iomodel.planning.bound import bound_of
-from iomodel.planning.figures import figures
 from iomodel.planning.layouts import no_room
-from iomodel.planning.memory import fit
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.steps import ReplicaSteps
-
-TYPES = ("dtype", "weight_dtype", "kv_dtype", "linear_dtype", "page_size")
-"""Types of a plan, all left to the model."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ def serving_fields(grid: ServingGrid) -> dict[str, dict[str, Any]]:
     }
 
 
-def serving(grid: ServingGrid) -> dict[str, Any]:
+def serving(grid: ServingGrid, progress: bool = False) -> dict[str, Any]:
     """Compute the plans of a grid, as :func:`iomodel.plan` has them without an engine.
 
     >>> grid = ServingGrid(model=("llama-3.1-8b",), hardware=("h100-sxm5",), gpus=(1,), prompt=(2048,), batch=(1, 9999))
@@ -80,24 +76,24 @@ def serving(grid: ServingGrid) -> dict[str, Any]:
     >>> one["fits"], one["prefill_bound"], list(one["batches"])
     (195, 'L2', ['1'])
     """
-    points = product(grid.model, grid.hardware, grid.gpus, grid.prompt)
+    points = list(product(grid.model, grid.hardware, grid.gpus, grid.prompt))
+    watched_points = watched(points, len(points), progress, "plans")
     return {
         **asdict(grid),
         "names": {name: find_hardware(name).name for name in grid.hardware},
         "titles": {name: find_model(name).title for name in grid.model},
-        "plans": {"|".join(map(str, point)): _plan(grid, *point) for point in points},
+        "plans": {"|".join(map(str, point)): _plan(grid, *point) for point in watched_points},
     }
 
 
 def _plan(grid: ServingGrid, model: str, name: str, gpus: int, prompt: int) -> dict[str, Any]:
     """Compute the plans of one replica at the batches that fit, or state why none fits."""
-    types = with_precision(None, dict.fromkeys(TYPES))
     device = find_hardware(name)
     try:
-        service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus), types, None, None)
-        memory, steps = fit(service, device), ReplicaSteps(service, device)
+        service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus))
+        memory, steps = service.memory(device), ReplicaSteps(service, device)
         if not memory.fits:
-            return {"refused": str(no_room(service, device, memory, 1))}
+            return {"refused": str(no_room(service, device))}
         prefill = steps.prefill()
         middle = sum(service.contexts) // 2
         batches = {

@@ -27,7 +27,7 @@ class Transpiler(ExpressionWriter):
 
     Examples
     --------
-    >>> Transpiler({"iomodel.common.floor_sum": ["floor_sum"]}).text().split("\n")[1]
+    >>> Transpiler({"iomodel.common.arithmetic": ["floor_sum"]}).text().split("\n")[1]
     'function floor_sum(n, m, a, b) {'
     """
 

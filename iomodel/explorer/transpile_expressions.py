@@ -19,7 +19,7 @@ BUILTINS = frozenset(
         "ratio", "anywhere", "getattr", "replace", "pairwise", "product", "Counter", "FrozenDict", "inf",
     }
 )  # fmt: skip
-"""Names that `py` provides: Python's, and those of :mod:`iomodel.common.elementwise`, which it has for numbers."""
+"""Names that `py` provides: Python's, and those of :mod:`iomodel.common.arithmetic`, which it has for numbers."""
 METHODS = frozenset(
     {
         "get", "items", "values", "keys", "setdefault", "update", "append", "add", "join",

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.errors import InputError, shown
-from iomodel.models.class_defaults import class_defaults
-from iomodel.models.config_layers import layers_of
+from iomodel.models.config_fields import Fields, class_defaults
+from iomodel.models.config_layers import layers_of, side_layer
 from iomodel.models.config_quantisation import dtypes_of
+from iomodel.models.decoder_layer import DecoderLayer, SideLayer
 from iomodel.models.families import ALIASES, FAMILIES, NESTED, SHAPES, UNKNOWN, WITHOUT_LAYERS, Family, reads
-from iomodel.models.fields import Fields
-from iomodel.models.layers import DecoderLayer, SideLayer
 from iomodel.models.spec import ModelSpec
 
 GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
@@ -184,17 +183,14 @@ def _outside(fields: Fields, family: Family, hidden: int, number: int) -> dict[s
     if narrow:
         rows = fields.count("vocab_size_per_layer_input", "vocab_size")
         wide = narrow * number
-        side += [
-            {"name": "layer table", "in_features": rows, "out_features": wide, "lookup": True},
-            {"name": "layer inputs", "in_features": hidden, "out_features": wide},
-        ]
+        side += [side_layer("layer table", rows, wide, lookup=True), side_layer("layer inputs", hidden, wide)]
         weights += narrow
     streams = fields.maybe("altup_num_inputs")
     if streams is not None and streams > 1:
-        side.append({"name": "altup", "in_features": hidden, "out_features": hidden, "times": 2 * (streams - 1)})
+        side.append(side_layer("altup", hidden, hidden, 2 * (streams - 1)))
     streams = fields.maybe("hc_mult")
     if streams is not None and family.stream_head:
-        side.append({"name": "stream head", "in_features": streams * hidden, "out_features": streams})
+        side.append(side_layer("stream head", streams * hidden, streams))
         weights += streams + 1
     return {"side": side, "other_weights": weights}
 

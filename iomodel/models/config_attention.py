@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from iomodel.errors import InputError, shown
+from iomodel.models.config_fields import Fields
 from iomodel.models.config_order import Slot, entries
 from iomodel.models.families import CSA, HCA, Family
-from iomodel.models.fields import Fields
 
 REACH_FIELDS = {"window": "sliding_window", "chunk": "attention_chunk_size"}
 RATIOS = {CSA: 4, HCA: 128}
@@ -138,14 +138,17 @@ def _widths(fields: Fields, kind: str, family: Family, heads: int) -> dict[str, 
     return widths if value_dim is None else {**widths, "value_dim": value_dim}
 
 
+def _index_heads(fields: Fields) -> dict[str, Any]:
+    return {"heads": fields.count("index_n_heads"), "head_dim": fields.count("index_head_dim")}
+
+
 def _indexer(fields: Fields) -> dict[str, Any]:
     """Read the indexer of a layer, if it has one."""
     kept = fields.maybe("index_topk", least=0)
     if kept:
         return {
             "indexer": {
-                "heads": fields.count("index_n_heads"),
-                "head_dim": fields.count("index_head_dim"),
+                **_index_heads(fields),
                 "topk": kept,
                 "keys": fields.given("indexer_types") != "shared",
                 "pool": fields.maybe("index_kpool") or 1,
@@ -157,8 +160,7 @@ def _indexer(fields: Fields) -> dict[str, Any]:
     block = fields.count("index_block_size")
     return {
         "indexer": {
-            "heads": fields.count("index_n_heads"),
-            "head_dim": fields.count("index_head_dim"),
+            **_index_heads(fields),
             "topk": blocks * block,
             "block": block,
             "latent_query": False,
@@ -179,8 +181,7 @@ def _compressed(fields: Fields, slot: Slot) -> dict[str, Any]:
     return {
         "compression": {"ratio": ratio, "overlap": 2},
         "indexer": {
-            "heads": fields.count("index_n_heads"),
-            "head_dim": fields.count("index_head_dim"),
+            **_index_heads(fields),
             "topk": ratio * entries_kept,
             "block": ratio,
             "pool": ratio,

@@ -7,6 +7,7 @@ from typing import Any
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 from iomodel.models.config_attention import attention_of, indexer_changes
+from iomodel.models.config_fields import Fields
 from iomodel.models.config_mlp import ROUTED, dense_of, experts_of, routed_experts
 from iomodel.models.config_order import (
     KINDS,
@@ -14,6 +15,7 @@ from iomodel.models.config_order import (
     Slot,
     Width,
     blocks,
+    check_length,
     entries,
     mixers,
     number_of,
@@ -22,10 +24,8 @@ from iomodel.models.config_order import (
     switches,
 )
 from iomodel.models.config_recurrent import recurrent_of
-from iomodel.models.config_shared import shared_blocks
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.families import CSA, HCA, Family
-from iomodel.models.fields import Fields
-from iomodel.models.layers import DecoderLayer
 
 BY_LAYER = (
     "intermediate_size",
@@ -47,7 +47,7 @@ def layers_of(fields: Fields, kind: str, family: Family, notes: list[str]) -> tu
     """Build every layer; equal layers are the same object."""
     number = number_of(fields)
     if kind == "zamba2":
-        return shared_blocks(fields, kind, family, number)
+        return _shared_blocks(fields, kind, family, number)
     known: dict[tuple[Slot, bool], DecoderLayer] = {}
     turned = rotated(fields, number) * (1 + family.two_in_one)
     layers = []
@@ -90,8 +90,7 @@ def _slots(fields: Fields, kind: str, family: Family, number: int, notes: list[s
 
 def _listed(fields: Fields, name: str, number: int) -> list[Any]:
     listed = fields.listed(name) or []
-    if len(listed) != number:
-        raise InputError(f"{fields.path(name)}: {len(listed)} entries given; allowed: num_hidden_layers = {number}")
+    check_length(fields, name, len(listed) == number, number)
     return listed
 
 
@@ -100,10 +99,7 @@ def _compressed(fields: Fields, number: int) -> list[tuple[Any, Reach, str]] | N
     listed = fields.listed("compress_ratios")
     if listed is None:
         return None
-    if len(listed) < number:
-        raise InputError(
-            f"{fields.path('compress_ratios')}: {len(listed)} entries given; allowed: num_hidden_layers = {number}"
-        )
+    check_length(fields, "compress_ratios", len(listed) >= number, number)
     for place, ratio in enumerate(listed):
         if isinstance(ratio, bool) or ratio not in COMPRESSED:
             raise InputError(f"{fields.path(f'compress_ratios.{place}')}: {shown(ratio)} given; allowed: 0, 4, 128")
@@ -253,6 +249,11 @@ def _layer(fields: Fields, kind: str, family: Family, slot: Slot, rope: bool) ->
     return DecoderLayer(**parts, norms=norms, norm_bias=family.norm_bias, **beside)
 
 
+def side_layer(name: str, width_in: int, width_out: int, times: int = 1, lookup: bool = False) -> dict[str, Any]:
+    """Collect the fields of a linear layer beside attention and MLP."""
+    return {"name": name, "in_features": width_in, "out_features": width_out, "times": times, "lookup": lookup}
+
+
 def _beside(fields: Fields) -> dict[str, Any]:
     """Read linear layers and weights beside attention and MLP."""
     hidden = fields.count("hidden_size", "n_embd", "d_model")
@@ -260,25 +261,68 @@ def _beside(fields: Fields) -> dict[str, Any]:
     weights = 0
     narrow = fields.maybe("hidden_size_per_layer_input", least=0) or 0
     if narrow:
-        side += [
-            {"name": "input gate", "in_features": hidden, "out_features": narrow},
-            {"name": "input up", "in_features": narrow, "out_features": hidden},
-        ]
+        side += [side_layer("input gate", hidden, narrow), side_layer("input up", narrow, hidden)]
         weights += hidden
     rank = fields.maybe("laurel_rank")
     if rank is not None:
-        side += [
-            {"name": "laurel left", "in_features": hidden, "out_features": rank},
-            {"name": "laurel right", "in_features": rank, "out_features": hidden},
-        ]
+        side += [side_layer("laurel left", hidden, rank), side_layer("laurel right", rank, hidden)]
         weights += hidden
     streams = fields.maybe("altup_num_inputs")
     if streams is not None:
-        side.append({"name": "altup router", "in_features": hidden, "out_features": streams})
+        side.append(side_layer("altup router", hidden, streams))
         weights += 2 * hidden + streams**2 + streams**3
     streams = fields.maybe("hc_mult")
     if streams is not None:
         mixed = (2 + streams) * streams
-        side.append({"name": "stream mix", "in_features": streams * hidden, "out_features": mixed, "times": 2})
+        side.append(side_layer("stream mix", streams * hidden, mixed, 2))
         weights += 2 * (mixed + 3)
     return {"side": side, "other_weights": weights}
+
+
+SHARING = ("mamba", "linear_attention", "hybrid")
+"""Kinds of layers of Zamba2, of which the hybrid ones share few blocks of attention and MLP."""
+
+
+def _shared_blocks(fields: Fields, kind: str, family: Family, number: int) -> tuple[DecoderLayer, ...]:
+    """Build layers with a state, some of which pass through a shared block before, with adapters of their own."""
+    names = entries(fields, "layers_block_type", number, SHARING)
+    if names is None:
+        hybrid = fields.positions("hybrid_layer_ids")
+        if hybrid is None:
+            raise InputError(
+                f"{fields.path('layers_block_type')}: not given, but required; allowed: {', '.join(SHARING)}"
+            )
+        names = ["hybrid" if place in hybrid else "mamba" for place in range(number)]
+    recurrent = recurrent_of(fields, family.recurrent)
+    plain = DecoderLayer(recurrent=recurrent, norms=1)
+    blocks = fields.maybe("num_mem_blocks") or 1
+    first, again = (_hybrid(fields, kind, family, recurrent, reused) for reused in (False, True))
+    layers, passed = [], 0
+    for name in names:
+        layers.append(plain if name != "hybrid" else first if passed < blocks else again)
+        passed += name == "hybrid"
+    return tuple(layers)
+
+
+def _hybrid(fields: Fields, kind: str, family: Family, recurrent: dict[str, Any], reused: bool) -> DecoderLayer:
+    hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads")
+    wide = fields.maybe("attention_hidden_size") or 2 * hidden
+    mlp = {**dense_of(fields, kind, family), "bias": fields.flag("add_bias_linear")}
+    rank = fields.maybe("adapter_rank") or 128
+    inner = mlp["intermediate_size"]
+    side = [
+        side_layer("back", hidden, hidden),
+        side_layer("adapter in", hidden, rank),
+        side_layer("adapter out", rank, 2 * inner),
+    ]
+    if fields.flag("use_shared_attention_adapter"):
+        side += [side_layer("attention adapter in", wide, rank, 3), side_layer("attention adapter out", rank, wide, 3)]
+    attention = {
+        "heads": heads,
+        "kv_heads": fields.maybe("num_key_value_heads") or heads,
+        "head_dim": fields.maybe("attention_head_dim") or wide // heads,
+        "input_width": wide,
+        "rope": fields.flag("use_mem_rope"),
+        "other_weights": wide + hidden,  # the norms of the block, stored with it
+    }
+    return DecoderLayer(attention=attention, recurrent=recurrent, mlp=mlp, norms=1, reused=reused, side=side)

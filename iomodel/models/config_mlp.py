@@ -6,8 +6,8 @@ from typing import Any
 
 from iomodel.errors import InputError, shown
 from iomodel.models.config_attention import switch
+from iomodel.models.config_fields import Fields
 from iomodel.models.families import Family
-from iomodel.models.fields import Fields
 
 ROUTED = ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "num_routed_experts")
 CHOSEN = (

@@ -7,37 +7,24 @@ from typing import Any, Literal
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
-from iomodel.models.families import Family
-from iomodel.models.fields import Fields
+from iomodel.models.config_fields import Fields
+from iomodel.models.families import CSA, HCA, Family
 from iomodel.models.spec import MOST_LAYERS
 
 Mixer = Literal["attention", "recurrent", "both", "none"]
 Reach = Literal["full", "window", "chunk"]
 Width = Literal["dense", "experts", "none"]
 
-KINDS: dict[str, tuple[Mixer, Reach]] = {
-    "full_attention": ("attention", "full"),
-    "global": ("attention", "full"),
-    "attention": ("attention", "full"),
-    "dense": ("attention", "full"),
-    "sliding_attention": ("attention", "window"),
-    "sliding_window": ("attention", "window"),
-    "swa": ("attention", "window"),
-    "chunked_attention": ("attention", "chunk"),
-    "deepseek_sparse_attention": ("attention", "full"),
-    "indexed_attention": ("attention", "full"),
-    "minimax_m3_sparse": ("attention", "full"),
-    "compressed_sparse_attention": ("attention", "window"),
-    "heavily_compressed_attention": ("attention", "window"),
-    "linear_attention": ("recurrent", "full"),
-    "kda": ("recurrent", "full"),
-    "mamba": ("recurrent", "full"),
-    "mamba2": ("recurrent", "full"),
-    "conv": ("recurrent", "full"),
-    "short_conv": ("recurrent", "full"),
-    "moe": ("none", "full"),
-    "mlp": ("none", "full"),
-}
+_KINDS: tuple[tuple[tuple[Mixer, Reach], tuple[str, ...]], ...] = (
+    (("attention", "full"), ("full_attention", "global", "attention", "dense")),
+    (("attention", "window"), ("sliding_attention", "sliding_window", "swa")),
+    (("attention", "chunk"), ("chunked_attention",)),
+    (("attention", "full"), ("deepseek_sparse_attention", "indexed_attention", "minimax_m3_sparse")),
+    (("attention", "window"), (CSA, HCA)),
+    (("recurrent", "full"), ("linear_attention", "kda", "mamba", "mamba2", "conv", "short_conv")),
+    (("none", "full"), ("moe", "mlp")),
+)
+KINDS = {name: kind for kind, names in _KINDS for name in names}
 """Allowed entries of `layer_types` and `layers_block_type`."""
 
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -97,18 +84,24 @@ def blocks(fields: Fields, number: int) -> list[str] | None:
     return listed or None
 
 
+def check_length(fields: Fields, name: str, fits: bool, number: int) -> None:
+    """Raise InputError where a list has another number of entries than there are layers."""
+    if not fits:
+        given = len(fields.given(name))
+        raise InputError(f"{fields.path(name)}: {given} entries given; allowed: num_hidden_layers = {number}")
+
+
 def entries(fields: Fields, name: str, number: int, allowed: Any) -> list[str] | None:
     """Read a list with one of the allowed names for each layer."""
     listed = fields.listed(name)
     if not listed:
         return None
-    if len(listed) < number:
-        raise InputError(f"{fields.path(name)}: {len(listed)} entries given; allowed: num_hidden_layers = {number}")
+    check_length(fields, name, len(listed) >= number, number)
     for place, entry in enumerate(listed):
         if not isinstance(entry, str) or entry not in allowed:
             raise InputError(f"{fields.path(f'{name}.{place}')}: {shown(entry)} given; allowed: {', '.join(allowed)}")
-    if len(listed) > number and name == "layer_types" and fields.given("num_nextn_predict_layers") is None:
-        raise InputError(f"{fields.path(name)}: {len(listed)} entries given; allowed: num_hidden_layers = {number}")
+    further = name != "layer_types" or fields.given("num_nextn_predict_layers") is not None
+    check_length(fields, name, further or len(listed) <= number, number)
     return listed[:number]
 
 
@@ -117,8 +110,7 @@ def switches(fields: Fields, name: str, number: int) -> list[int] | None:
     listed = fields.listed(name)
     if not listed:
         return None
-    if len(listed) < number:
-        raise InputError(f"{fields.path(name)}: {len(listed)} entries given; allowed: num_hidden_layers = {number}")
+    check_length(fields, name, len(listed) >= number, number)
     for place, entry in enumerate(listed):
         if entry not in (0, 1) or isinstance(entry, float):
             raise InputError(f"{fields.path(f'{name}.{place}')}: {shown(entry)} given; allowed: 0 or 1")
@@ -211,11 +203,7 @@ def rotated(fields: Fields, number: int) -> list[bool]:
     """List the layers with RoPE, as `no_rope_layers` or `no_rope_layer_interval` says; all without these."""
     listed = switches(fields, "no_rope_layers", number)
     if listed is not None:
-        if len(fields.listed("no_rope_layers") or ()) != number:
-            raise InputError(
-                f"{fields.path('no_rope_layers')}: {len(fields.given('no_rope_layers'))} entries given; allowed: "
-                f"num_hidden_layers = {number}"
-            )
+        check_length(fields, "no_rope_layers", len(fields.given("no_rope_layers")) == number, number)
         return [bool(entry) for entry in listed]
     interval = fields.maybe("no_rope_layer_interval")
     return [interval is None or (i + 1) % interval != 0 for i in range(number)]

@@ -1,17 +1,146 @@
-"""Types of the released weights: quantisation formats, their exclusion lists, and the type of the cache."""
+"""Types of the released weights: of every matrix, by its names in a checkpoint, and of the cache."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
-from iomodel.models.config_modules import PREFIXES, head_names, matrix_names
-from iomodel.models.fields import Fields
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.config_fields import Fields
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.quantisation import Scheme, read_scheme
+
+PREFIXES = (
+    "model.layers",
+    "language_model.model.layers",
+    "model.language_model.layers",
+    "language_model.layers",
+    "backbone.layers",
+    "transformer.h",
+    "layers",
+)
+"""Paths of the list of layers."""
+
+MODULES: Mapping[str, tuple[str, ...]] = {
+    "attention": ("self_attn", "attn", "attention"),
+    "recurrent": ("linear_attn", "mamba", "conv", "self_attn"),
+    "mlp": ("mlp", "feed_forward"),
+    "experts": ("mlp.experts", "block_sparse_moe.experts", "feed_forward.experts", "moe"),
+    "shared": (
+        "mlp.shared_experts",
+        "mlp.shared_expert",
+        "feed_forward.shared_expert",
+        "block_sparse_moe.shared_experts",
+        "share_expert",
+        "shared_mlp",
+    ),
+    "latent": ("mlp", "block_sparse_moe"),
+}
+"""Modules of a layer, by its parts; a family may name others."""
+
+ATTENTION: Mapping[str, tuple[str, ...]] = {
+    "q": ("q_proj", "qkv_proj", "query_key_value", "wq"),
+    "k": ("k_proj", "qkv_proj", "query_key_value", "wk"),
+    "v": ("v_proj", "qkv_proj", "query_key_value", "wv"),
+    "o": ("o_proj", "out_proj", "dense", "wo"),
+    "q_a": ("q_a_proj", "wq_a"),
+    "q_b": ("q_b_proj", "wq_b"),
+    "kv_a": ("kv_a_proj_with_mqa", "wkv_a"),
+    "kv_b": ("kv_b_proj", "wkv_b"),
+    "kv": ("kv_proj", "wkv"),
+    "o_a": ("o_a_proj", "wo_a"),
+    "o_b": ("o_b_proj", "wo_b"),
+    "out gate": ("q_proj", "g_proj", "gate_proj"),
+    "index q": ("indexer.wq_b", "indexer.q_proj", "compressor.indexer.q_b_proj"),
+    "index k": ("indexer.wk", "indexer.k_proj", "compressor.indexer.kv_proj"),
+    "index gate": ("indexer.gate", "compressor.indexer.gate_proj"),
+    "index weights": ("indexer.weights_proj", "indexers_proj", "compressor.indexer.scorer.weights_proj"),
+    "compress kv": ("compressor.kv_proj", "compressor.wkv"),
+    "compress gate": ("compressor.gate_proj", "compressor.wgate"),
+}
+RECURRENT: Mapping[str, tuple[str, ...]] = {
+    "qkv": ("in_proj_qkv", "in_proj_qkvz", "qkv_proj"),
+    "z": ("in_proj_z", "in_proj_qkvz"),
+    "b": ("in_proj_b", "in_proj_ba", "b_proj"),
+    "a": ("in_proj_a", "in_proj_ba", "a_proj"),
+    "q": ("q_proj",),
+    "k": ("k_proj",),
+    "v": ("v_proj",),
+    "f": ("f_proj",),
+    "f_a": ("f_a_proj",),
+    "f_b": ("f_b_proj",),
+    "g": ("g_proj", "output_gate"),
+    "g_a": ("g_a_proj",),
+    "g_b": ("g_b_proj",),
+    "in": ("in_proj",),
+    "x": ("x_proj",),
+    "dt": ("dt_proj",),
+    "out": ("out_proj", "o_proj"),
+}
+MLP: Mapping[str, tuple[str, ...]] = {
+    "gate": ("gate_proj", "gate_up_proj", "w1"),
+    "up": ("up_proj", "gate_up_proj", "w3"),
+    "down": ("down_proj", "w2"),
+}
+LATENT: Mapping[str, tuple[str, ...]] = {
+    "latent in": ("fc1_latent_proj", "routed_expert_down_proj"),
+    "latent out": ("fc2_latent_proj", "routed_expert_up_proj"),
+}
+SIDE: Mapping[str, tuple[str, ...]] = {
+    "input gate": ("per_layer_input_gate",),
+    "input up": ("per_layer_projection",),
+    "laurel left": ("laurel.linear_left",),
+    "laurel right": ("laurel.linear_right",),
+    "altup router": ("altup.modality_router",),
+}
+
+
+def head_names() -> tuple[str, ...]:
+    """List the names of the output layer."""
+    return "lm_head", "language_model.lm_head", "model.lm_head", "output_layer", "head"
+
+
+def matrix_names(
+    name: str, layer: DecoderLayer, place: int, paths: tuple[str, ...], modules: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """List the possible module names of one matrix of a layer, with the layers at any of some paths."""
+    inner = _inside(name, layer.attention is not None, tuple((part, modules[part]) for part in sorted(modules)))
+    return tuple(f"{prefix}.{place}.{module}" for prefix in paths for module in inner)
+
+
+@lru_cache(maxsize=1024)
+def _inside(name: str, attends: bool, modules: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
+    return tuple(_inner(name, attends, {**MODULES, **dict(modules)}))
+
+
+def _inner(name: str, attends: bool, modules: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Iterate over the possible names of a matrix within its layer."""
+    if name.startswith("state "):
+        yield from _joined(modules["recurrent"], RECURRENT[name.removeprefix("state ")])
+    elif name.startswith("expert "):
+        for module in modules["experts"]:
+            yield module
+            yield from _joined((f"{module}.0", module), MLP[name.removeprefix("expert ")])
+    elif name.startswith("shared "):
+        yield from _joined(modules["shared"], MLP[name.removeprefix("shared ")])
+    elif name in LATENT:
+        yield from _joined(modules["latent"], LATENT[name])
+    elif name in MLP:
+        yield from _joined(modules["mlp"], MLP[name])
+    elif name in ATTENTION and attends:
+        yield from _joined(modules["attention"], ATTENTION[name])
+    else:
+        yield from SIDE.get(name, (name.replace(" ", "_"),))
+
+
+def _joined(modules: tuple[str, ...], names: tuple[str, ...]) -> Iterator[str]:
+    for module in modules:
+        for name in names:
+            yield f"{module}.{name}"
+
 
 DTYPES = {
     "bfloat16": "bf16",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iomodel.errors import InputError, shown
-from iomodel.models.fields import Fields
+from iomodel.models.config_fields import Fields
 
 KINDS = ("gated_deltanet", "kda", "lightning", "mamba1", "mamba2", "short_convolution")
 

@@ -106,16 +106,6 @@ _deepseek_v2 = Family(experts=True)
 _deepseek_v3 = replace(_deepseek_v2, router_bias=True, further=True)
 _cohere = Family(norms=1, qk_norm="all", qk_norm_field="use_qk_norm")
 _glm = Family(o_bias=False)
-_starcoder2 = Family(
-    "use_bias",
-    "use_bias",
-    "use_bias",
-    bias=True,
-    norm_bias=True,
-    gated=False,
-    activation="gelu_pytorch_tanh",
-    windows="all",
-)
 _neox = Family(True, True, True, norm_bias=True, gated=False, activation="gelu")
 _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
 _falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu")
@@ -151,6 +141,7 @@ _gemma4 = replace(
 )
 
 _hunyuan = replace(_llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True)
+_ernie = Family("use_bias", "use_bias", "use_bias")
 _lfm2 = replace(_plain, recurrent="short_convolution", qk_norm="head", order=((), ("full_attention",)))
 _mamba = replace(_plain, mixer="recurrent", recurrent="mamba2", mlp=False)
 _THREE_LINEAR = (*("linear_attention",) * 3, "full_attention")
@@ -215,14 +206,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3_next": _gated_delta,
     "qwen3_5_text": replace(_gated_delta, experts=False),
     "qwen3_5_moe_text": _gated_delta,
-    "olmo_hybrid": replace(
-        _gated_delta,
-        qk_norm="all",
-        experts=False,
-        out_gate=None,
-        further=False,
-        defaults={"full_attention_interval": 4},
-    ),
+    "olmo_hybrid": replace(_gated_delta, qk_norm="all", experts=False, out_gate=None, further=False),
     "mimo_v2_flash": replace(
         _plain,
         qkv_bias="attention_bias",
@@ -265,10 +249,7 @@ FAMILIES: dict[str, Family] = {
     "gemma3n_text": replace(
         _gemma3, shapes=frozenset({"num_kv_shared_layers", "hidden_size_per_layer_input"}), windows=5
     ),
-    "gemma4_text": replace(
-        _gemma4,
-        defaults={"global_head_dim": 512},
-    ),
+    "gemma4_text": replace(_gemma4, defaults={"global_head_dim": 512}),
     "nemotron_h": replace(
         _hybrid,
         gated=False,
@@ -311,17 +292,13 @@ FAMILIES: dict[str, Family] = {
     "minicpm": _plain,
     "minicpm3": _plain,
     "youtu": _plain,
-    "hunyuan_v1_dense": replace(
-        _llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True
-    ),
+    "hunyuan_v1_dense": _hunyuan,
     "hunyuan_v1_moe": replace(_hunyuan, experts=True, shared_experts=1),
     "hy_v3": replace(_plain, qk_norm="head", experts=True, router_bias=True, defaults={"first_k_dense_replace": 1}),
     "seed_oss": replace(_llama, o_bias="attention_out_bias"),
     "dots1": replace(_llama, qk_norm="head", mlp_bias=False, experts=True, router_bias=True),
-    "ernie4_5": replace(_llama, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias"),
-    "ernie4_5_moe": replace(
-        _llama, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", experts=True, router_bias=True
-    ),
+    "ernie4_5": _ernie,
+    "ernie4_5_moe": replace(_ernie, experts=True, router_bias=True),
     "helium": _llama,
     "solar_open": replace(_llama, experts=True, router_bias=True),
     "vaultgemma": replace(_gemma2, norms=2),
@@ -333,7 +310,9 @@ FAMILIES: dict[str, Family] = {
     "bitnet": replace(_plain, activation="relu2", inner_norms=True),
     "phimoe": replace(_llama, experts=True, norm_bias=True, lm_head_bias="lm_head_bias"),
     "step3p7_text": replace(_llama, experts=True, qk_norm="head", out_gate="head", router_bias=True),
-    "starcoder2": _starcoder2,
+    "starcoder2": replace(
+        _ernie, bias=True, norm_bias=True, gated=False, activation="gelu_pytorch_tanh", windows="all"
+    ),
     "gpt_neox": _neox,
     "falcon": _falcon,
 }

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from functools import cache
+from os.path import exists, isfile  # false for a name that is too long or has a null byte, as those of Path are not
 from pathlib import Path
 from typing import Any
 
 from iomodel.common.validation import as_mapping
-from iomodel.common.yaml_files import parse, read_bytes, read_shipped, spec_names
+from iomodel.common.yaml_files import check_schema, names_file, parse, read_bytes, read_shipped, spec_names
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.config import spec_of
-from iomodel.models.file import SCHEMA, ModelFile
-from iomodel.models.json import parse_json
-from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
+from iomodel.models.model_file import SCHEMA, ModelFile
 from iomodel.models.spec import ModelSpec
 
-__all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]
+__all__ = ["AttentionLayer", "DecoderLayer", "MLPLayer", "ModelSpec", "list_models", "model"]
 
 ENDINGS = (".yaml", ".yml", ".json")
 LISTING = "iomodel.list_models() or 'iomodel model'"
@@ -66,9 +67,8 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
         return _from_file(source)
     if not isinstance(source, str):
         raise InputError(f"model: a name, the path of a file or a mapping is needed, given {shown(source)}")
-    separators = {"/", os.sep, os.altsep} - {None}
-    if source.lower().endswith(ENDINGS) or any(str(mark) in source for mark in separators):
-        if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not _exists(source):
+    if names_file(source, ENDINGS):
+        if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not exists(source):  # noqa: PTH110
             raise _unknown(source)  # such as the name of a model on Hugging Face
         return _from_file(source)
     if source.lower() not in _names():
@@ -78,13 +78,6 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
 
 def _unknown(name: str) -> UnknownNameError:
     return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or the path of a config.json")
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # a name too long, a null byte
-        return False
 
 
 @cache
@@ -102,11 +95,8 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
         name = os.fsdecode(path)
     except TypeError:
         raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
-    try:
-        inside = Path(name) / "config.json"
-        target = str(inside) if inside.is_file() else name
-    except (OSError, ValueError):  # a name too long, a null byte
-        target = name
+    inside = str(Path(name) / "config.json")
+    target = inside if isfile(inside) else name  # noqa: PTH113
     if target.lower().endswith(".json"):
         content, where = read_bytes(target, LARGEST_JSON)
         return _from_data(parse_json(content, where), where, _quantisation(target))
@@ -116,13 +106,10 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
 
 def _quantisation(config: str) -> dict[str, Any] | None:
     """Read hf_quant_config.json beside a config, if there is one."""
-    beside = Path(config).with_name("hf_quant_config.json")
-    try:
-        if Path(config).name != "config.json" or not beside.is_file():
-            return None
-    except (OSError, ValueError):
+    beside = str(Path(config).with_name("hf_quant_config.json"))
+    if Path(config).name != "config.json" or not isfile(beside):  # noqa: PTH113
         return None
-    content, where = read_bytes(str(beside), LARGEST_JSON)
+    content, where = read_bytes(beside, LARGEST_JSON)
     return parse_json(content, where)
 
 
@@ -139,11 +126,38 @@ def _from_data(data: dict[str, Any], where: str, quantisation: dict[str, Any] | 
 
 
 def _from_layout(data: dict[str, Any], where: str, name: str | None) -> ModelSpec:
-    version = data.get("schema")
-    if isinstance(version, bool) or version != SCHEMA:
-        problem = "missing" if "schema" not in data else f"{shown(version)} is not supported"
-        raise SpecError(f"{where}: schema: {problem}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'")
+    check_schema(data, where, SCHEMA)
     try:
         return ModelFile(**data).spec(name)
     except (InputError, UnknownNameError) as error:
         raise SpecError(f"{where}: {error}") from None
+
+
+def parse_json(content: bytes, where: str) -> dict[str, Any]:
+    """Parse the mapping in a JSON file; SpecError names the file and the fault.
+
+    >>> parse_json(b'{"hidden_size": 4096}', "config.json")
+    {'hidden_size': 4096}
+    """
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in merged and merged[key] != value:
+                raise SpecError(f"{where}: key {shown(key)} is given twice, as {shown(merged[key])} and {shown(value)}")
+            merged[key] = value
+        return merged
+
+    try:
+        parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
+    except SpecError:
+        raise
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{where}: not a UTF-8 text file (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{where}: line {error.lineno}: not valid JSON ({error.msg})") from None
+    except (ValueError, RecursionError) as error:  # an integer with thousands of digits, or deeply nested brackets
+        raise SpecError(f"{where}: {shown(str(error), 200)[1:-1]}") from None
+    if not isinstance(parsed, dict):
+        raise SpecError(f"{where}: the file must be a mapping of keys to values, given {shown(parsed)}")
+    return parsed

@@ -15,7 +15,7 @@ from iomodel.common.results import NamedData
 from iomodel.common.validation import Count, Distance, as_integer
 from iomodel.devices.quantity import PRINTABLE, UNVERIFIED, Group, Text
 from iomodel.devices.sources import Source
-from iomodel.models.layers import DecoderLayer, SideLayer
+from iomodel.models.decoder_layer import DecoderLayer, SideLayer
 from iomodel.workloads.call import KVType, Switch
 from iomodel.workloads.dtypes import (
     WIDE,
@@ -29,7 +29,7 @@ from iomodel.workloads.dtypes import (
 )
 
 if TYPE_CHECKING:
-    from iomodel.models.file import ModelFile
+    from iomodel.models.model_file import ModelFile
 
 MOST_LAYERS = 10_000
 """Most layers of a model: far above any known model, and few enough to list."""
@@ -282,7 +282,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
         InputError
             What a model file is refused for.
         """
-        from iomodel.models.file import ModelFile
+        from iomodel.models.model_file import ModelFile
 
         return ModelFile.from_dict(data).spec()
 
@@ -304,7 +304,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
 
     @property
     def _file(self) -> ModelFile:
-        from iomodel.models.file import file_of
+        from iomodel.models.model_file import file_of
 
         return file_of(self)
 
@@ -316,6 +316,6 @@ class ModelSpec(Shown, ModelFacts, NamedData):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        from iomodel.models.table import model_table
+        from iomodel.models.model_tables import model_table
 
         return [model_table(self)]

@@ -93,6 +93,11 @@ class Algorithm:
     An approximation supports the features of a call that its `features` name, no packed rows, one sequence length per
     call, and only its `masks`.
 
+    `preference` ranks the algorithms that are tried where none is named, the lowest first; the last of them answers the
+    most devices and calls. None is for an algorithm that is taken by name alone. `triton_kernels` has the kinds of
+    Triton kernel (:mod:`iomodel.triton`) that its counts describe, each with the titles of the kernels of its nest that
+    one launch runs; none for all.
+
     `symbols` are its additions to the alphabet, made by :func:`iomodel.nests.symbol`: those named in `options` are
     numbers, the others are tiles.
     """
@@ -120,6 +125,8 @@ class Algorithm:
     masks: tuple[str, ...] = ()
     symbols: tuple[Entry, ...] = ()
     as_written: tuple[str, ...] = ()
+    preference: int | None = None
+    triton_kernels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._adopt_symbols()

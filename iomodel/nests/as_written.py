@@ -22,11 +22,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.nests.language import (
-    Block,
+    Compound,
     Fill,
     Idle,
     Live,
@@ -38,13 +38,12 @@ from iomodel.nests.language import (
     Statement,
     Store,
     Tensor,
+    everywhere,
     rebuilt,
     same_body,
 )
-from iomodel.nests.symbols import B_r
+from iomodel.nests.symbols import ONE, B_r
 from iomodel.nests.tensors import D, bias_rows, key, query, split
-
-ONE = Integer(1)
 
 
 def as_written(nest: Nest, names: Iterable[str]) -> Nest:
@@ -54,10 +53,6 @@ def as_written(nest: Nest, names: Iterable[str]) -> Nest:
         if name in wanted:
             nest = apply(nest)
     return nest
-
-
-def _everywhere(nest: Nest, change: Callable[[Any], Sequence[Statement]]) -> Nest:
-    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 def _statistic(tensor: Tensor) -> bool:
@@ -73,7 +68,7 @@ def _with_padded_statistics(nest: Nest) -> Nest:
             return (replace(statement, tile=B_r) if made else statement,)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_masked_loads(nest: Nest) -> Nest:
@@ -87,7 +82,7 @@ def _with_masked_loads(nest: Nest) -> Nest:
             return (statement.with_body(rebuilt(statement.body, clip)),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_eager_loads(nest: Nest) -> Nest:
@@ -106,7 +101,7 @@ def _with_eager_loads(nest: Nest) -> Nest:
         rest = [inner for inner in statement.body if not early(inner)]
         return (*filter(early, statement.body), statement.with_body(rest))
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_sight(nest: Nest, left: bool = True, padded: bool = False) -> Nest:
@@ -115,7 +110,7 @@ def _with_sight(nest: Nest, left: bool = True, padded: bool = False) -> Nest:
 
     def seeing(statement: Any, tile: Expr | None) -> Any:
         """Set the sight of the loops and guards of a statement, where the query tile around it is known."""
-        if not isinstance(statement, Block):
+        if not isinstance(statement, Compound):
             return statement
         if isinstance(statement, Loop) and statement.axis == query:
             tile = statement.tile
@@ -135,7 +130,7 @@ def _query_tile(block: Any) -> Expr | None:
     """Return the tile of a masked loop over queries, or of the one in a guard."""
     if isinstance(block, Loop) and block.axis == query and block.masked:
         return block.tile
-    inner = (_query_tile(statement) for statement in block.body if isinstance(statement, Block))
+    inner = (_query_tile(statement) for statement in block.body if isinstance(statement, Compound))
     return next((tile for tile in inner if tile is not None), None)
 
 
@@ -145,7 +140,7 @@ def _with_bias_vector(nest: Nest) -> Nest:
             return (replace(statement, tensor=bias_rows),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_serpentine_order(nest: Nest) -> Nest:
@@ -161,7 +156,7 @@ def _with_serpentine_order(nest: Nest) -> Nest:
                 return (statement.with_body(rebuilt(statement.body, turn)),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 _CHANGES: tuple[Callable[[Nest], Nest], ...] = (

@@ -12,21 +12,17 @@ from typing import Literal, get_args
 
 from iomodel.common.results import Record
 from iomodel.errors import InputError, shown
-from iomodel.nests.axes import Axis
+from iomodel.nests.axis import Axis
 
 Resource = Literal[
     "matrix", "shared memory", "exp", "softmax", "gradient", "random", "addresses", "atomics", "l2", "hbm"
 ]
 """Matrix units; shared memory; special functions; fp32 work of the softmax, of its gradient and of random numbers;
 addresses of single elements; atomic additions; requests to the L2; DRAM."""
-
-
 Order = Literal["grid", "descending", "longest first", "persistent"]
 """Order in which blocks start, each on the first free slot of an SM: outer tiles ascending, as the grid counts, or
 descending; or all blocks by their length. Persistent blocks, one for each slot, take the tiles of the grid in turn:
 slot i of P the tiles i, i + P, i + 2 P, ..."""
-
-
 Fastest = Literal["tiles", "heads", "heads of a slice", "heads of a section"]
 """Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads of a
 call of the batch. On an L2 of private slices the heads may be renumbered, so that each slice has consecutive ones. The

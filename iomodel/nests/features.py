@@ -25,7 +25,7 @@ from typing import Any
 
 from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.nests.language import (
-    Block,
+    Compound,
     Drop,
     Exp,
     Fill,
@@ -43,7 +43,7 @@ from iomodel.nests.language import (
     Store,
     Tanh,
     Tensor,
-    rebuilt,
+    everywhere,
     walk,
 )
 from iomodel.nests.tensors import (
@@ -64,11 +64,6 @@ from iomodel.nests.tensors import (
 
 PAGED = ("K", "V", "K_scale", "V_scale")
 """The tensors that lie in pages of keys; scales of a head have no keys."""
-Change = Callable[[Statement], Iterable[Statement]]
-
-
-def _everywhere(nest: Nest, change: Change) -> Nest:
-    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 def _beside(nest: Nest, wanted: Callable[[Leaf], bool], climbs: Callable[[Loop], bool], added: Leaf) -> Nest:
@@ -78,7 +73,7 @@ def _beside(nest: Nest, wanted: Callable[[Leaf], bool], climbs: Callable[[Loop],
         body: list[Any] = []
         matched = False
         for statement in block.body:
-            if isinstance(statement, Block):
+            if isinstance(statement, Compound):
                 through = isinstance(statement, Loop) and climbs(statement)
                 if through and _holds(statement, wanted, climbs):
                     matched = True
@@ -97,7 +92,7 @@ def _holds(block: Any, wanted: Callable[[Leaf], bool], climbs: Callable[[Loop], 
     for statement in block.body:
         if isinstance(statement, Loop) and climbs(statement) and _holds(statement, wanted, climbs):
             return True
-        if not isinstance(statement, Block) and wanted(statement):
+        if not isinstance(statement, Compound) and wanted(statement):
             return True
     return False
 
@@ -115,11 +110,11 @@ def _loads(tensor: Tensor) -> Callable[[Leaf], bool]:
 
 
 def _with_bias(nest: Nest) -> Nest:
-    return _everywhere(nest, lambda s: (s, Load(bias)) if isinstance(s, Scores) else (s,))
+    return everywhere(nest, lambda s: (s, Load(bias)) if isinstance(s, Scores) else (s,))
 
 
 def _with_softcap(nest: Nest) -> Nest:
-    return _everywhere(nest, lambda s: (s, Tanh(*s.axes)) if isinstance(s, Scores) else (s,))
+    return everywhere(nest, lambda s: (s, Tanh(*s.axes)) if isinstance(s, Scores) else (s,))
 
 
 def _with_alibi(nest: Nest) -> Nest:
@@ -132,7 +127,7 @@ def _with_sinks(nest: Nest) -> Nest:
             return (Load(sinks), Exp(*statement.axes)) if statement.axes else (Load(sinks),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_dropout(nest: Nest) -> Nest:
@@ -140,7 +135,7 @@ def _with_dropout(nest: Nest) -> Nest:
     if not any(isinstance(leaf, Drop) for leaf, _ in walk(nest)):
         return nest  # its dropout is a separate option
     forward = any(isinstance(leaf, Store) and leaf.tensor.name == "O" for leaf, _ in walk(nest))
-    drawn = _everywhere(nest, lambda s: (s, Random(*s.axes)) if isinstance(s, Drop) else (s,))
+    drawn = everywhere(nest, lambda s: (s, Random(*s.axes)) if isinstance(s, Drop) else (s,))
     if forward:
         return (Kernel("state of the random numbers", [Fill(R)], per="call"), *drawn)
     return _beside(drawn, _is(Random), lambda loop: loop.masked or loop.tile == 1, Load(R))
@@ -152,7 +147,7 @@ def _with_kv_dtype(nest: Nest) -> Nest:
             return (replace(statement, tensor=replace(statement.tensor, dtype="kv")),)
         return (statement,)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_head_scales(nest: Nest) -> Nest:
@@ -162,30 +157,30 @@ def _with_head_scales(nest: Nest) -> Nest:
 
 def _with_token_scales(nest: Nest) -> Nest:
     nest = _beside(nest, _loads(K), lambda loop: loop.axis == depth, Load(K_scales))
-    return _everywhere(nest, lambda s: (s, Load(V_scales)) if isinstance(s, Load) and _loads(V)(s) else (s,))
+    return everywhere(nest, lambda s: (s, Load(V_scales)) if isinstance(s, Load) and _loads(V)(s) else (s,))
 
 
 def _with_pages(nest: Nest) -> Nest:
     def change(statement: Statement) -> Sequence[Statement]:
         if isinstance(statement, Load | Hold) and statement.tensor.name in PAGED and key in statement.tensor.axes:
             return (replace(statement, tensor=replace(statement.tensor, paged=True)),)
-        if not isinstance(statement, Block):
+        if not isinstance(statement, Compound):
             return (statement,)
         body: list[Statement] = []
         for inner in statement.body:
-            together = any(_loads(K)(leaf) for leaf in statement.body if not isinstance(leaf, Block))
-            if not isinstance(inner, Block) and (_loads(K)(inner) or (_loads(V)(inner) and not together)):
+            together = any(_loads(K)(leaf) for leaf in statement.body if not isinstance(leaf, Compound))
+            if not isinstance(inner, Compound) and (_loads(K)(inner) or (_loads(V)(inner) and not together)):
                 body.append(Lookup(block_table))
             body.append(inner)
         return (statement.with_body(body),)
 
-    return _everywhere(nest, change)
+    return everywhere(nest, change)
 
 
 def _with_latent(nest: Nest) -> Nest:
     def change(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Block) and any(_loads(K)(s) for s in statement.body if not isinstance(s, Block)):
-            return (statement.with_body([s for s in statement.body if isinstance(s, Block) or not _loads(V)(s)]),)
+        if isinstance(statement, Compound) and any(_loads(K)(s) for s in statement.body if not isinstance(s, Compound)):
+            return (statement.with_body([s for s in statement.body if isinstance(s, Compound) or not _loads(V)(s)]),)
         return (statement,)
 
     def inside(statement: Statement) -> Sequence[Statement]:
@@ -194,7 +189,7 @@ def _with_latent(nest: Nest) -> Nest:
         return (statement,)
 
     without = tuple(replace(kernel, keeps=tuple(t for t in kernel.keeps if t.name != V.name)) for kernel in nest)
-    return _everywhere(_everywhere(without, change), inside)
+    return everywhere(everywhere(without, change), inside)
 
 
 _CHANGES = (

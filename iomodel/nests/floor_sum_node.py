@@ -6,7 +6,7 @@ from typing import Any
 
 from sympy import Dummy, Expr, Function, Integer, Max, Min, Sum, floor
 
-from iomodel.common.floor_sum import floor_sum
+from iomodel.common.arithmetic import floor_sum
 
 
 def _ramp(x: Expr, k: Expr) -> Expr:

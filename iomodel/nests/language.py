@@ -49,11 +49,11 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from iomodel.common.cached_hash import cached_hash
-from iomodel.nests.axes import Axis as Axis  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import DType as DType  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import Per as Per  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import Tensor as Tensor  # noqa: PLC0414 - part of the language
+from iomodel.common.cache import cached_hash
+from iomodel.nests.axis import Axis as Axis  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import DType as DType  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Per as Per  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Tensor as Tensor  # noqa: PLC0414 - part of the language
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol
@@ -149,7 +149,7 @@ class MatMul:
 
 
 @dataclass(frozen=True, init=False)
-class Elementwise:
+class Pointwise:
     """An operation on each element of the current tile over `axes`."""
 
     axes: tuple[Axis, ...]
@@ -158,32 +158,32 @@ class Elementwise:
         object.__setattr__(self, "axes", axes)
 
 
-class Exp(Elementwise):
+class Exp(Pointwise):
     """Take an exponential."""
 
 
-class Tanh(Elementwise):
+class Tanh(Pointwise):
     """Take a hyperbolic tangent."""
 
 
-class Random(Elementwise):
+class Random(Pointwise):
     """Draw a random number."""
 
 
-class Scores(Elementwise):
+class Scores(Pointwise):
     """A tile of S is complete except for the features of the call."""
 
 
-class Drop(Elementwise):
+class Drop(Pointwise):
     """Apply dropout to P or its gradient, if the call has it."""
 
 
-class Sink(Elementwise):
+class Sink(Pointwise):
     """Add the attention sink to the softmax denominator, if the call has one; one exponential per element of `axes`."""
 
 
 @dataclass(frozen=True, repr=False)
-class Block(Brief):
+class Compound(Brief):
     """A sequence of statements; the base of everything with a body."""
 
     def with_body(self, body: Sequence[Statement]) -> Any:
@@ -221,7 +221,7 @@ EXACT = Sight()
 
 @cached_hash
 @dataclass(frozen=True, repr=False)
-class Loop(Block):
+class Loop(Compound):
     """Walk the tiles of an axis.
 
     A `serpentine` loop walks backwards at the tiles 1, 3, 5, ... of the loop around it. Where a walk begins with the
@@ -256,7 +256,7 @@ class Piece:
 
 @cached_hash
 @dataclass(frozen=True, repr=False)
-class Cut(Block):
+class Cut(Compound):
     """Run the body on every piece; buffers are as large as the first piece needs, so the largest comes first."""
 
     pieces: Sequence[Piece]
@@ -269,7 +269,7 @@ class Cut(Block):
 
 @cached_hash
 @dataclass(frozen=True, repr=False)
-class Live(Block):
+class Live(Compound):
     """Run the body only if the tile of the enclosing loop sees some of `axis`.
 
     Of a partition that a loop walks, only in the parts that hold a position.
@@ -282,7 +282,7 @@ class Live(Block):
 
 @cached_hash
 @dataclass(frozen=True, repr=False)
-class Idle(Block):
+class Idle(Compound):
     """Run the body only if the tile of the enclosing loop sees nothing of `axis`."""
 
     axis: Axis
@@ -292,7 +292,7 @@ class Idle(Block):
 
 @cached_hash
 @dataclass(frozen=True, repr=False)
-class When(Block):
+class When(Compound):
     """Run the body only if the condition, which is 0 or 1, is 1; `unless` inverts it."""
 
     condition: Expr
@@ -307,7 +307,7 @@ class When(Block):
 
 @cached_hash
 @dataclass(frozen=True, repr=False)
-class Kernel(Block):
+class Kernel(Compound):
     """One launch, which begins and ends with nothing on chip.
 
     Tensors in `keeps` stay in HBM until its end, moved or not, because a later pass reads them. A `strided` kernel
@@ -323,7 +323,7 @@ class Kernel(Block):
     single_keys: int = 0
 
 
-Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise
+Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Pointwise
 Guard = Live | Idle | When
 Statement = Leaf | Loop | Cut | Guard
 Nest = tuple[Kernel, ...]
@@ -336,7 +336,7 @@ def walk(nest: Nest) -> Iterator[tuple[Leaf, Path]]:
     def inside(block: Kernel | Loop | Cut | Guard, path: Path) -> Iterator[tuple[Leaf, Path]]:
         here = (*path, block)
         for statement in block.body:
-            if isinstance(statement, Block):
+            if isinstance(statement, Compound):
                 yield from inside(statement, here)
             else:
                 yield statement, here
@@ -373,9 +373,14 @@ def rebuilt(body: Sequence[Statement], change: Callable[[Any], Iterable[Statemen
     """Replace each statement of a body by the results of `change`, from the inside out."""
     statements: list[Statement] = []
     for statement in body:
-        inner = statement.with_body(rebuilt(statement.body, change)) if isinstance(statement, Block) else statement
+        inner = statement.with_body(rebuilt(statement.body, change)) if isinstance(statement, Compound) else statement
         statements.extend(change(inner))
     return tuple(statements)
+
+
+def everywhere(nest: Nest, change: Callable[[Any], Iterable[Statement]]) -> Nest:
+    """Replace every statement of a nest, from the inside out, by those that `change` returns for it."""
+    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
@@ -389,4 +394,4 @@ def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
             return (replace(statement, tile=statement.tile.subs(tiles)),)
         return (statement,)
 
-    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+    return everywhere(nest, change)

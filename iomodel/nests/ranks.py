@@ -55,7 +55,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class RankSchedule:
     """A named division of attention among ranks.
 
     `pieces` are the calls of rank i by mask and sharding, in the order in which they run; of another mask those under

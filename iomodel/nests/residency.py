@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from iomodel.common.results import Record, check_keys, decoded_fields
-from iomodel.nests.axes import DType, Tensor
+from iomodel.nests.axis import DType, Tensor
 
 if TYPE_CHECKING:
     from sympy import Expr

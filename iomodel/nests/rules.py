@@ -11,7 +11,6 @@ from iomodel.nests.language import (
     Accumulate,
     Axis,
     Cut,
-    Elementwise,
     Guard,
     Idle,
     Kernel,
@@ -22,6 +21,7 @@ from iomodel.nests.language import (
     MatMul,
     Nest,
     Path,
+    Pointwise,
     Store,
     When,
     held,
@@ -65,30 +65,23 @@ def check(nest: Nest) -> None:
             raise DeclarationError(f"{kernel.title}: a loop and a guard around it have a different sight of the mask")
         if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
             raise DeclarationError(f"{kernel.title}: a masked loop is nested in another masked loop")
-        if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
-            raise DeclarationError(
-                f"{kernel.title}: {statement.tensor.name} skips the first trip, but of a loop that is not masked"
-            )
-        if (
-            isinstance(statement, Load)
-            and statement.after_first
-            and any(map(_guards, _within(statement.after_first, path)))
-        ):
-            raise DeclarationError(
-                f"{kernel.title}: {statement.tensor.name} skips the first trip, but is inside a guard"
-            )
-        if isinstance(statement, Load) and statement.clipped:
-            inner = _masked(path)
-            if not inner or inner[0] not in statement.tensor.axes or {query, key} <= {*statement.tensor.axes}:
-                raise DeclarationError(
-                    f"{kernel.title}: {statement.tensor.name} is clipped, but covers no axis, or both, of a masked loop"
-                )
-        if isinstance(statement, Load) and _walked(statement.after_first) & {*statement.tensor.axes}:
-            raise DeclarationError(
-                f"{kernel.title}: {statement.tensor.name} skips the first trip, but its tile changes at every trip"
-            )
+        if isinstance(statement, Load):
+            _check_load(f"{kernel.title}: {statement.tensor.name}", statement, path)
         if isinstance(statement, Store | Accumulate) and (statement.held or statement.tensor) not in held(path):
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} is stored but not held in a buffer")
+
+
+def _check_load(place: str, load: Load, path: Path) -> None:
+    """Reject a load whose first trip is not that of a masked loop, or that is clipped without one."""
+    masked, axes = _masked(path), {*load.tensor.axes}
+    if load.after_first not in (None, *masked):
+        raise DeclarationError(f"{place} skips the first trip, but of a loop that is not masked")
+    if load.after_first and any(map(_guards, _within(load.after_first, path))):
+        raise DeclarationError(f"{place} skips the first trip, but is inside a guard")
+    if load.clipped and (not masked or masked[0] not in axes or {query, key} <= axes):
+        raise DeclarationError(f"{place} is clipped, but covers no axis, or both, of a masked loop")
+    if _walked(load.after_first) & axes:
+        raise DeclarationError(f"{place} skips the first trip, but its tile changes at every trip")
 
 
 def check_symbols(nest: Nest) -> None:
@@ -115,7 +108,7 @@ def _symbols(statement: Leaf, path: Path) -> set[Any]:
     if isinstance(statement, MatMul):
         axes = {statement.m, statement.n, statement.k}
     else:
-        axes = {*(statement.axes if isinstance(statement, Elementwise) else statement.tensor.axes)}
+        axes = {*(statement.axes if isinstance(statement, Pointwise) else statement.tensor.axes)}
     formulas: list[Expr] = []
     for block in path:
         match block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Symbol
+from sympy import Integer, Symbol
 
 from iomodel.nests.alphabet import ALPHABET, TILES, Entry
 
@@ -17,6 +17,8 @@ def _natural(letter: str) -> Symbol:
     return Symbol(letter, integer=True, nonnegative=True)
 
 
+ONE = Integer(1)
+"""The tile of a loop over single positions."""
 B, H, H_kv, G = map(_positive, ("B", "H", "H_kv", "G"))
 N_q, N_k, d, d_v = map(_positive, ("N_q", "N_k", "d", "d_v"))
 e, p, e_out = map(_positive, ("e", "p", "e_out"))

@@ -15,9 +15,12 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
+from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
+from iomodel.placement.fit import BlockFit, in_one_memory
+from iomodel.placement.gemm_tiles import buffered, warps_of
 from iomodel.placement.implementations import implementation_for, no_kernel
-from iomodel.placement.placement import Launch, Occupancy, Placement, placements
+from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.linear import Linear
@@ -144,8 +147,6 @@ def check(
     bound = BoundCall.bind(algorithm, call, options)
     sizes = bound.sizes(launch_sizes)
     if isinstance(call, Linear) and chosen != TEXTBOOK:
-        from iomodel.placement.check_layer import check_layer
-
         return check_layer(algorithm, call, device, launch_sizes, sizes)
     if isinstance(call, Linear) or not chosen.residency:
         return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
@@ -190,14 +191,9 @@ def launches_at(
 
 def _textbook(algorithm: AlgorithmLike, call: Attention | Linear, device: Hardware, cost: Cost, assumed: bool) -> Check:
     """Check tiles whose live data share one memory."""
-    used, limit, per_sm = cost.footprint_bytes, device.sram_per_block, device.memory.sram.per_sm
-    room = limit if per_sm is None else int(per_sm.value)
-    fits = used <= limit
-    name = "shared memory"
     layout = no_kernel(algorithm, call, device) if assumed else TEXTBOOK.title
-    resources = FrozenDict({name: Resource(used, limit, "B")})
-    blocks = max(1, room // max(1, used)) if fits else 0
-    return Check(name_of(algorithm), call, device.name, cost.tiles, layout, fits, resources, name, blocks, name)
+    fit = in_one_memory(device, cost.footprint_bytes)
+    return check_of(algorithm, call, device.name, cost.tiles, layout, fit)
 
 
 def excess(outcome: Check) -> float:
@@ -225,32 +221,44 @@ def checked(
 ) -> Check:
     """Check one launch configuration of a tile."""
     query, key = (sizes[name] for name in placement.tiles)
-    occupied = placement.occupied(query, key, launch)
-    resources = _resources(occupied)
-    shares = {name: r.slack / r.limit for name, r in resources.items() if r.limit}
-    fits = not occupied.over
-    tiles = FrozenDict({**sizes, "warps": launch.warps, "stages": launch.stages})
+    tiles = {**sizes, "warps": launch.warps, "stages": launch.stages}
+    fit = placement.fit(query, key, launch)
+    return check_of(algorithm, workload, placement.device.label, tiles, launch.residency.title, fit)
+
+
+def check_of(
+    algorithm: AlgorithmLike,
+    workload: Attention | Linear,
+    device: str,
+    tiles: Mapping[str, int],
+    layout: str,
+    fit: BlockFit,
+) -> Check:
+    """Return the check of tiles from the resources that they take."""
+    resources = {name: Resource(used, fit.limits[name], fit.units[name]) for name, used in fit.used.items()}
+    shares = {name: left.slack / max(1, left.limit) for name, left in resources.items() if name != "MMA shape"}
+    over = fit.over
     return Check(
         name_of(algorithm),
         workload,
-        placement.device.label,
-        tiles,
-        launch.residency.title,
-        fits,
+        device,
+        FrozenDict(tiles),
+        layout,
+        not over,
         FrozenDict(resources),
-        min(shares, key=shares.__getitem__) if fits or occupied.over != ("MMA shape",) else "MMA shape",
-        occupied.blocks_per_sm if fits else 0,
-        occupied.limited_by,
+        "MMA shape" if [*over] == ["MMA shape"] else min(shares, key=shares.__getitem__),
+        0 if over else fit.blocks_per_sm,
+        fit.limited_by,
     )
 
 
-def _resources(occupied: Occupancy) -> dict[str, Resource]:
-    over = sum(excess for _, excess in occupied.misfit)
-    resources = {
-        "shared memory": Resource(occupied.shared, occupied.shared_limit, "B"),
-        "registers": Resource(occupied.registers, occupied.registers_limit, "-"),
-        "threads": Resource(occupied.threads, occupied.threads_limit, "-"),
-    }
-    if occupied.tensor:
-        resources["tensor memory"] = Resource(occupied.tensor, occupied.tensor_limit, "columns")
-    return {**resources, "MMA shape": Resource(over, 0, "rows")}
+def check_layer(
+    algorithm: AlgorithmLike, layer: Linear, device: Hardware, tiles: Mapping[str, int], sizes: Mapping[str, int]
+) -> Check:
+    """Check a tile with the given warps and stages, by default those of the vendors' libraries for the tile."""
+    launch = {name: as_integer(name, tiles[name]) for name in tiles if name in LAUNCH_NAMES}
+    fit, stages = buffered(device, layer, sizes, launch.get("stages"))
+    place = next((name for name in fit.used if name != "shared memory"), "shared memory")
+    layout = f"sums in {place}, {stages} buffers of a slice of either operand"
+    warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
+    return check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)

@@ -17,14 +17,14 @@ from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME
 from iomodel.placement.check import Check, launches_at, nearest
-from iomodel.placement.compile import fragment_bytes, stored_bytes, tile_sizes
+from iomodel.placement.compile_placement import fragment_bytes, stored_bytes, tile_sizes
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention
 
 
 @dataclass(frozen=True)
-class Part:
+class Region:
     """A buffer on chip: its tensor, its size, and the tensors that take its place in turn."""
 
     name: str
@@ -40,18 +40,18 @@ class Contents:
     ----------
     check : Check
         The tile, with the use and the limit of each resource.
-    shared, tensor : tuple of Part
+    shared, tensor : tuple of Region
         Contents of shared memory and of tensor memory [B].
-    registers : tuple of tuple of Part
+    registers : tuple of tuple of Region
         Contents of the registers of a thread in each phase of the inner loop [registers].
     overhead : int
         Registers of a thread beside the tiles [-].
     """
 
     check: Check
-    shared: tuple[Part, ...]
-    tensor: tuple[Part, ...]
-    registers: tuple[tuple[Part, ...], ...]
+    shared: tuple[Region, ...]
+    tensor: tuple[Region, ...]
+    registers: tuple[tuple[Region, ...], ...]
     overhead: int
 
 
@@ -95,9 +95,9 @@ def contents(
     at = {**placement.padded.numbers, **dict(zip(bound.compiled.numbers, bound.numbers, strict=True))}
     at |= {**sizes, "stages": launch.stages, "warps": launch.warps}
 
-    def stored(part: Shared | Reused) -> tuple[Part, ...]:
+    def stored(part: Shared | Reused) -> tuple[Region, ...]:
         if isinstance(part, Shared):
-            return (Part(part.tensor.name, _at(stored_bytes(part, elements), at)),)
+            return (Region(part.tensor.name, _at(stored_bytes(part, elements), at)),)
         groups = [tuple(entry for tile in group for entry in stored(tile)) for group in part.groups]
         largest = max(groups, key=lambda group: sum(entry.size for entry in group))
         names = {entry.name for entry in largest}
@@ -109,7 +109,7 @@ def contents(
     padded = {**at, names[0]: query, names[1]: key}
     phases = (
         tuple(
-            Part(_named(part, phase, call.dtype), _at(fragment_bytes(part, elements), padded) / (4 * threads))
+            Region(_named(part, phase, call.dtype), _at(fragment_bytes(part, elements), padded) / (4 * threads))
             for part in phase
         )
         for phase in residency.phases

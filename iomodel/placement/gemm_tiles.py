@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from iomodel.algorithms import algorithm
-from iomodel.common.elementwise import anywhere, ceil_div, larger, pick, smaller
-from iomodel.devices.cache import per_device
+from iomodel.algorithms import answering
+from iomodel.common.arithmetic import anywhere, ceil_div, larger, pick, smaller
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
+from iomodel.placement.fit import BlockFit
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
@@ -26,7 +27,7 @@ SPARE = 1.5
 
 
 @dataclass(frozen=True)
-class Tile:
+class GemmTile:
     """A tile of the output with its slices, its launch, and the number of blocks per SM."""
 
     block_m: int
@@ -49,63 +50,28 @@ class Tile:
         return {"warps": self.warps, "stages": self.stages}
 
 
-@dataclass(frozen=True)
-class Room:
-    """Resources of an SM that a thread block of a tile takes.
+class Buffered(NamedTuple):
+    """Resources of a thread block of a tile, with the number of its buffers of a slice of either operand."""
 
-    Attributes
-    ----------
-    stages : int
-        Buffers of a slice of either operand [-].
-    shared, shared_limit : int
-        Memory of the buffers, and of the sums where these have no place of their own [B].
-    sums, sums_limit : int
-        Memory of the sums, and what an SM has for them: accumulators, or registers [B].
-    place : {"accumulators", "registers", ""}
-        Where the sums lie; empty for the memory of the buffers.
-    limits : mapping of str to int
-        Blocks per SM by each resource [-].
-    """
-
+    fit: BlockFit
     stages: int
-    shared: int
-    shared_limit: int
-    sums: int
-    sums_limit: int
-    place: str
-    limits: Mapping[str, int]
-
-    @cached_property
-    def blocks(self) -> int:
-        """Number of blocks per SM, 0 if the tile does not fit."""
-        return 0 if self.over else min(self.limits.values())
-
-    @property
-    def limited_by(self) -> str:
-        """Name the resource that limits the blocks per SM."""
-        return min(self.limits, key=self.limits.__getitem__)
-
-    @property
-    def over(self) -> dict[str, int]:
-        """The resources that a block exceeds, each with the excess [B]."""
-        excess = {"shared memory": self.shared - self.shared_limit}
-        if self.place:
-            excess[self.place] = self.sums - self.sums_limit
-        return {name: amount for name, amount in excess.items() if amount > 0}
 
 
-def room(device: Hardware, layer: Any, sizes: Mapping[str, int], stages: int | None = None) -> Room:
+def buffered(device: Hardware, layer: Any, sizes: Mapping[str, int], stages: int | None = None) -> Buffered:
     """Count the resources of a block of a tile, with as many stages as fit if their number is not given."""
     block_m, block_n, block_k = (sizes[name] for name in ("block_m", "block_n", "block_k"))
     weights = 2 if layer.gated else 1
     stage = block_m * block_k * ELEMENT_SIZE[layer.dtype]
     stage += weights * -(-block_k * block_n * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
-    return _room(device, stage, weights * block_m * block_n, stages)
+    return _buffered(device, stage, weights * block_m * block_n, stages)
 
 
 @per_device
-def _room(device: Hardware, stage: int, outputs: int, stages: int | None) -> Room:
-    """Count the resources of a block from the bytes of a stage and the number of its sums."""
+def _buffered(device: Hardware, stage: int, outputs: int, stages: int | None) -> Buffered:
+    """Count the resources of a block from the bytes of a stage and the number of its sums.
+
+    The sums lie in accumulators, else in registers, else in the memory of the buffers.
+    """
     sums, place, amount, extra = 4 * outputs, "", 0, 0
     accumulator, registers = device.memory.accumulator.per_sm, device.limits.registers_per_sm
     if accumulator is not None:
@@ -115,14 +81,15 @@ def _room(device: Hardware, stage: int, outputs: int, stages: int | None) -> Roo
     else:
         extra = sums
     limit, per_sm = device.sram_per_block, device.memory.sram.per_sm
-    fewest = STAGES[-1] if stages is None else stages
-    count = next((each for each in STAGES if each * stage + extra <= limit), fewest) if stages is None else stages
-    shared = count * stage + extra
-    limits = {"blocks": 32 if device.limits.blocks_per_sm is None else int(device.limits.blocks_per_sm.value)}
+    if stages is None:
+        stages = next((each for each in STAGES if each * stage + extra <= limit), STAGES[-1])
+    shared = stages * stage + extra
+    used, limits = {"shared memory": shared}, {"shared memory": limit}
+    blocks = {"blocks": 32 if device.limits.blocks_per_sm is None else int(device.limits.blocks_per_sm.value)}
     if place:
-        limits[place] = amount // sums
-    limits["shared memory"] = (limit if per_sm is None else int(per_sm.value)) // shared
-    return Room(count, shared, limit, sums, amount, place, limits)
+        used[place], limits[place], blocks[place] = sums, amount, amount // sums
+    blocks["shared memory"] = (limit if per_sm is None else int(per_sm.value)) // shared
+    return Buffered(BlockFit(used, limits, blocks, dict.fromkeys(used, "B")), stages)
 
 
 def on_chip(device: Hardware) -> int:
@@ -137,25 +104,31 @@ def warps_of(block_m: int, block_n: int) -> int:
     return max(1, min(8, block_m * block_n // 4096))
 
 
-def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[Tile]:
+def blocks_of(fit: BlockFit) -> int:
+    """Return the number of blocks per SM; 0 if a block exceeds a limit."""
+    blocks: int = 0 if fit.over else fit.blocks_per_sm
+    return blocks
+
+
+def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[GemmTile]:
     """Yield the tile of these sizes, with `warps` and `stages` if given, if a block of it fits."""
-    space = room(device, layer, sizes, sizes.get("stages"))
-    if space.blocks:
+    fit, stages = buffered(device, layer, sizes, sizes.get("stages"))
+    if blocks := blocks_of(fit):
         warps = sizes.get("warps") or warps_of(sizes["block_m"], sizes["block_n"])
         plain = {name: sizes[name] for name in ("block_m", "block_n", "block_k", "splits")}
-        yield Tile(**plain, blocks_per_sm=space.blocks, warps=warps, stages=space.stages)
+        yield GemmTile(**plain, blocks_per_sm=blocks, warps=warps, stages=stages)
 
 
 def candidates(
     device: Hardware, layers: Sequence[Linear], units: int | None, splits: int | None = None
-) -> Iterator[Tile]:
+) -> Iterator[GemmTile]:
     """Yield tiles that fit: heights near the number of rows, common widths, split sums if there are few blocks."""
     return (tile for tile, competes in competing(device, layers, units, splits) if competes)
 
 
 def competing(
     device: Hardware, layers: Sequence[Any], units: int | None, splits: Any = None
-) -> Iterator[tuple[Tile, Any]]:
+) -> Iterator[tuple[GemmTile, Any]]:
     """Yield the common tiles that fit, each with a mask of the points where it competes.
 
     The numbers of the layers may be arrays, over whose points a block of scales is narrower than the rows, or none is.
@@ -175,8 +148,8 @@ def competing(
             continue
         for block_n in (*COLUMNS, *large):
             sizes = {"block_m": block_m, "block_n": block_n, "block_k": slices}
-            space = room(device, first, sizes)
-            if not space.blocks:
+            fit, stages = buffered(device, first, sizes)
+            if not (blocks := blocks_of(fit)):
                 continue
             tiles = sum(
                 layer.groups * ceil_div(layer.rows, block_m) * ceil_div(layer.out_features, block_n) for layer in layers
@@ -184,14 +157,14 @@ def competing(
             options = _splits(first, slices, tiles, units) if splits is None else ((splits, True),)
             for parts, few in options:
                 warps = warps_of(block_m, block_n)
-                yield Tile(block_m, block_n, slices, parts, space.blocks, warps, space.stages), near & few
+                yield GemmTile(block_m, block_n, slices, parts, blocks, warps, stages), near & few
 
 
 def _splits(layer: Any, slices: int, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:
     """Yield the numbers of parts of a sum, each with a mask of the points where so many may pay."""
     unit = slices if layer.scale_block is None else max(slices, layer.scale_block)
     most = ceil_div(layer.in_features, unit)
-    for splits in algorithm("gemm").implementations[0].searched["splits"]:
+    for splits in answering(layer)[0].implementations[0].searched["splits"]:
         if splits == 1:
             yield splits, True
         elif units is not None:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from iomodel.common.results import plain
-from iomodel.common.symbolic_data import expression_data
+from iomodel.common.results import expression_data, plain
 from iomodel.common.yaml_files import read_user
 from iomodel.errors import InputError, IOModelError, SpecError, UnknownNameError, shown
-from iomodel.nests.axes import Tensor
+from iomodel.nests.axis import Tensor
 from iomodel.nests.implementation import DIRECTIONS, Implementation
 
 ENDINGS = (".yaml", ".yml")
@@ -24,9 +23,9 @@ def is_file(name: str) -> bool:
 def read_implementation(path: str | os.PathLike[str]) -> Implementation:
     """Read an implementation from a YAML file.
 
-    The keys are the fields of :class:`iomodel.Implementation`, and of :class:`iomodel.Residency` below ``residency``,
-    with tensors by name (``Q``, or ``{tensor: K, copies: stages}``), and ``{reused: [[V], [O]]}`` for tiles that take
-    turns in one place.
+    The keys are the fields of :class:`iomodel.kernels.Implementation`, and of :class:`iomodel.kernels.Residency` below
+    ``residency``, with tensors by name (``Q``, or ``{tensor: K, copies: stages}``), and ``{reused: [[V], [O]]}`` for
+    tiles that take turns in one place.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
@@ -145,7 +145,7 @@ def _requested(algorithm: Algorithm, requested: object) -> Implementation | None
     if requested is None or isinstance(requested, Implementation):
         return requested
     if not isinstance(requested, str):
-        allowed = "a name, as 'textbook', a YAML file, or an iomodel.Implementation"
+        allowed = "a name, as 'textbook', a YAML file, or an iomodel.kernels.Implementation"
         raise InputError(f"implementation: {shown(requested)} given; allowed: {allowed}")
     return read_implementation(requested) if is_file(requested) else implementation(algorithm, requested)
 

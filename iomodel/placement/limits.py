@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.elementwise import anywhere, larger
-from iomodel.devices.cache import per_device
+from iomodel.common.arithmetic import anywhere, larger
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError

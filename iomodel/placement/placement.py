@@ -1,4 +1,4 @@
-"""Placement of a residency on a device: use and limits of each resource, and concurrent blocks per SM."""
+"""Placement of a residency on a device."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import smaller
+from iomodel.common.arithmetic import anywhere, pick, smaller
+from iomodel.common.cache import per_device
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
+from iomodel.placement.fit import BlockFit
 from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
 from iomodel.placement.supported import supported
 from iomodel.workloads.attention import Attention
@@ -32,35 +33,6 @@ class Launch:
     warps: int
     along: tuple[int, int]
     stages: int
-
-
-@dataclass(frozen=True)
-class Occupancy:
-    """Resource use of a block, with the limits."""
-
-    shared: int
-    shared_limit: int
-    registers: int
-    registers_limit: int
-    threads: int
-    threads_limit: int
-    tensor: int
-    tensor_limit: int
-    misfit: tuple[tuple[str, int], ...]
-    blocks_per_sm: int
-    limited_by: str
-
-    @property
-    def over(self) -> tuple[str, ...]:
-        """Names of the exceeded resources."""
-        pairs = (
-            ("shared memory", self.shared > self.shared_limit),
-            ("registers", self.registers > self.registers_limit),
-            ("threads", self.threads > self.threads_limit),
-            ("tensor memory", self.tensor > self.tensor_limit),
-            ("MMA shape", bool(self.misfit)),
-        )
-        return tuple(name for name, exceeded in pairs if exceeded)
 
 
 @record
@@ -146,24 +118,23 @@ class Placement:
         granules = left // warps // device.register_granularity
         return min(device.registers_per_thread, granules * device.register_granularity // device.warp)
 
-    def occupied(self, query: int, key: int, launch: Launch) -> Occupancy:
-        """Compute the resource use of a block with these tiles."""
-        device, threads = self.device, self.threads(launch.warps)
-        shared, columns = self.memory(query, key, launch.stages, launch.warps)
-        registers = self.registers_of(query, key, launch.warps)
-        excess = map(_excess, (query, key), self.steps(launch), self.residency.sizes)
-        limit = self.registers_limit(launch.warps)
-        blocks, by = self.blocks(shared, registers, launch.warps, columns)
-        return Occupancy(
-            shared, device.shared_per_block, registers, limit, threads, device.threads_per_block,
-            columns, device.tensor_columns,
-            tuple((name, rows) for name, rows in zip(self.tiles, excess, strict=True) if rows), blocks, by,
-        )  # fmt: skip
+    def fit(self, query: Any, key: Any, launch: Launch, on_steps: bool = False) -> BlockFit:
+        """Compute the resources that a block with these tiles takes; tiles may be arrays.
 
-    def shared_bytes(self, query: int, key: int, stages: int, warps: int = 1) -> int:
-        """Compute the shared memory of a block [B]."""
-        shared: int = self.memory(query, key, stages, warps)[0]
-        return shared
+        Tiles `on_steps` are known to be multiples of the steps of the launch.
+        """
+        device, warps = self.device, launch.warps
+        shared, columns = self.memory(query, key, launch.stages, warps)
+        registers, most = self.registers_of(query, key, warps), self.registers_limit(warps)
+        used = {"shared memory": shared, "registers": registers, "threads": self.threads(warps)}
+        limits = {"shared memory": device.shared_per_block, "registers": most, "threads": device.threads_per_block}
+        if anywhere(columns):
+            used["tensor memory"] = columns
+            limits["tensor memory"] = device.tensor_columns
+        if not on_steps:
+            used["MMA shape"] = sum(map(_excess, (query, key), self.steps(launch), self.residency.sizes))
+            limits["MMA shape"] = 0
+        return BlockFit(used, limits, self._blocks(shared, smaller(registers, most), warps, columns))
 
     def memory(self, query: Any, key: Any, stages: Any, warps: int) -> tuple[Any, Any]:
         """Compute the shared memory of a block [B], and its tensor memory [columns]; tiles may be arrays."""
@@ -199,26 +170,19 @@ class Placement:
         steps = map(self._steps, self.layouts(warps))
         return [(-(-query // rows) * rows, -(-key // columns) * columns) for rows, columns in steps]
 
-    def blocks(self, shared: int, registers: int, warps: int, columns: int = 0) -> tuple[int, str]:
-        """Compute the concurrent blocks per SM, and the resource that limits them."""
-        limits = self._limits(shared, registers, warps, columns)
-        by = min(limits, key=limits.__getitem__)
-        return limits[by], by
+    def blocks(self, shared: Any, registers: Any, warps: int, columns: Any = 0) -> dict[str, Any]:
+        """Compute the concurrent blocks per SM that each resource has room for; the use of a block may be arrays."""
+        return self._blocks(shared, smaller(registers, self.registers_limit(warps)), warps, columns)
 
-    def room(self, shared: Any, registers: Any, warps: int, columns: Any = 0) -> Any:
-        """Compute the concurrent blocks per SM; the use of a block may be arrays."""
-        return smaller(*self._limits(shared, registers, warps, columns).values())
-
-    def _limits(self, shared: Any, registers: Any, warps: int, columns: Any) -> dict[str, Any]:
-        """Compute the blocks per SM that each resource has room for."""
-        registers = smaller(registers, self.registers_limit(warps))
+    def _blocks(self, shared: Any, registers: Any, warps: int, columns: Any) -> dict[str, Any]:
         residency = self.residency
         return self.device.blocks(shared, registers, warps, columns, residency.producers, residency.producer_registers)
 
 
-def _excess(size: int, step: int, sizes: tuple[int, ...]) -> int:
+def _excess(size: Any, step: int, sizes: tuple[int, ...]) -> Any:
     """Compute the rows beyond a multiple of the step, or off the nearest size of the kernel."""
-    return min((abs(size - known) for known in sizes), default=0) or size % step
+    off = smaller(*(abs(size - known) for known in sizes)) if sizes else 0
+    return pick(off == 0, size % step, off)
 
 
 def placements(
@@ -319,7 +283,7 @@ def residency_formulas(
     """Return the bytes that tiles of a residency take, compiled."""
 
     def build() -> PlacementFormulas:
-        from iomodel.placement.compile import compiled_placement
+        from iomodel.placement.compile_placement import compiled_placement
 
         return compiled_placement(algorithm, kind, options, residency)
 

@@ -14,7 +14,7 @@ from math import inf
 
 
 @dataclass(frozen=True)
-class Buffer:
+class SharedBuffer:
     """A buffer of `size` bytes that is live from `start` until before `end`, at a multiple of `alignment` [B]."""
 
     size: int
@@ -31,10 +31,10 @@ class Buffer:
         return -(-offset // self.alignment) * self.alignment
 
 
-def allocated(buffers: Sequence[Buffer]) -> int:
+def allocated(buffers: Sequence[SharedBuffer]) -> int:
     """Compute the length of the memory that buffers take together [B].
 
-    >>> allocated([Buffer(64, 16, 0, 9), Buffer(32, 16, 0, 4), Buffer(32, 16, 5, 9)])
+    >>> allocated([SharedBuffer(64, 16, 0, 9), SharedBuffer(32, 16, 0, 4), SharedBuffer(32, 16, 5, 9)])
     96
     """
     ordered = sorted((buffer for buffer in buffers if buffer.size), key=lambda buffer: -buffer.size)
@@ -44,7 +44,7 @@ def allocated(buffers: Sequence[Buffer]) -> int:
     return max((offset + buffer.size for offset, buffer in zip(offsets, ordered, strict=True)), default=0)
 
 
-def _first_fit(ordered: Sequence[Buffer]) -> list[int]:
+def _first_fit(ordered: Sequence[SharedBuffer]) -> list[int]:
     """Assign first offsets: a place is an offset that is free in an interval of time; the lowest is filled first."""
     offsets = [0] * len(ordered)
     waiting = list(range(len(ordered)))
@@ -70,7 +70,7 @@ def _first_fit(ordered: Sequence[Buffer]) -> list[int]:
     return offsets
 
 
-def _overlaps(ordered: Sequence[Buffer], offsets: Sequence[int]) -> dict[int, list[int]]:
+def _overlaps(ordered: Sequence[SharedBuffer], offsets: Sequence[int]) -> dict[int, list[int]]:
     """List the buffers that each one overlaps in time and in memory; none for those without an overlap."""
     overlaps: dict[int, list[int]] = {}
     for i, one in enumerate(ordered):
@@ -82,7 +82,7 @@ def _overlaps(ordered: Sequence[Buffer], offsets: Sequence[int]) -> dict[int, li
     return overlaps
 
 
-def _move_up(ordered: Sequence[Buffer], offsets: list[int], overlaps: dict[int, list[int]]) -> None:
+def _move_up(ordered: Sequence[SharedBuffer], offsets: list[int], overlaps: dict[int, list[int]]) -> None:
     """Colour the overlapping buffers, and move those behind the first colour past all that they overlap."""
     colours: dict[int, int] = {}
     for index in range(len(ordered)):

@@ -44,7 +44,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Product:
+class TileProduct:
     """A matrix product of two tiles, rows x depth and depth x columns, accumulated in fp32.
 
     `left` and `right` name loaded tiles or results of earlier products; a result is converted to `element` bytes.
@@ -73,7 +73,7 @@ class TritonKernel:
     ----------
     resident : tuple of Tile
         Tiles loaded once and used by products in the loop.
-    loop : tuple of Tile and Product
+    loop : tuple of Tile and TileProduct
         Loads and products of one iteration, in the order of the source.
     stored : tuple of Tile
         Results converted for their stores after the loop, one after the other.
@@ -90,7 +90,7 @@ class TritonKernel:
     """
 
     resident: tuple[Tile, ...]
-    loop: tuple[Tile | Product, ...]
+    loop: tuple[Tile | TileProduct, ...]
     stored: tuple[Tile, ...] = ()
     loops: int = 1
     descriptors: bool = False
@@ -108,9 +108,9 @@ class TritonKernel:
         return tuple(step for step in self.loop if isinstance(step, Tile))
 
     @property
-    def products(self) -> tuple[Product, ...]:
+    def products(self) -> tuple[TileProduct, ...]:
         """Products of one iteration."""
-        return tuple(step for step in self.loop if isinstance(step, Product))
+        return tuple(step for step in self.loop if isinstance(step, TileProduct))
 
     @property
     def least_sum(self) -> int:
@@ -122,7 +122,7 @@ class TritonKernel:
     def uses(self, name: str) -> Iterator[int]:
         """Iterate over the positions in the loop at which a product uses a tile."""
         for position, step in enumerate(self.loop):
-            if isinstance(step, Product) and name in (step.left, step.right):
+            if isinstance(step, TileProduct) and name in (step.left, step.right):
                 yield position
 
 
@@ -139,9 +139,9 @@ def forward_kernel(
 ) -> TritonKernel:
     """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
     width = d if d_v is None else d_v
-    scores = Product("S", "Q", "K", M, N, d, element, keys, reduced=True)
+    scores = TileProduct("S", "Q", "K", M, N, d, element, keys, reduced=True)
     k, v = Tile("K", N, d, element), Tile("V", N, width, element)
-    output = Product("O", "S", "V", M, width, N, max(element, 2), carried=True)
+    output = TileProduct("O", "S", "V", M, width, N, max(element, 2), carried=True)
     loop = (k, v, scores, output) if early else (k, scores, v, output)
     return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, max(element, 2)),), **more)
 
@@ -158,9 +158,9 @@ def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int =
     loop = (
         *table,
         Tile("K", N, d, element, chain),
-        Product("S", "Q", "K", M, N, d, element, "columns", reduced=True),
+        TileProduct("S", "Q", "K", M, N, d, element, "columns", reduced=True),
         Tile("V", N, width, element, chain),
-        Product("O", "S", "V", M, width, N, 4, carried=True),
+        TileProduct("O", "S", "V", M, width, N, 4, carried=True),
     )
     return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, 4),))
 
@@ -174,10 +174,10 @@ def latent_decode_kernel(
     loop = (
         Tile("table", N, 1, index),
         Tile("C", N, width, element, 1),
-        Product("S", "Q", "C", M, N, width, element, "columns", reduced=True),
+        TileProduct("S", "Q", "C", M, N, width, element, "columns", reduced=True),
         Tile("C_rope", N, rope, element, 1),
-        Product("S_rope", "Q_rope", "C_rope", M, N, rope, element, "columns", into="S"),
-        Product("O", "S", "C", M, width, N, 4, "turned", carried=True),
+        TileProduct("S_rope", "Q_rope", "C_rope", M, N, rope, element, "columns", into="S"),
+        TileProduct("O", "S", "C", M, width, N, 4, "turned", carried=True),
     )
     resident = (Tile("Q", M, width, element), Tile("Q_rope", M, rope, element))
     return TritonKernel(resident, loop, (Tile("O", M, width, 4),))
@@ -189,12 +189,12 @@ def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element
     loop = (
         Tile("Q", M, d, element),
         Tile("lse", M, 1, 4),
-        Product("S", "K", "Q", N, M, d, element, "turned"),
+        TileProduct("S", "K", "Q", N, M, d, element, "turned"),
         Tile("dO", M, width, element),
-        Product("dV", "S", "dO", N, width, M, element, carried=True),
+        TileProduct("dV", "S", "dO", N, width, M, element, carried=True),
         Tile("delta", M, 1, 4),
-        Product("dS", "V", "dO", N, M, width, element, "turned"),
-        Product("dK", "dS", "Q", N, d, M, element, carried=True),
+        TileProduct("dS", "V", "dO", N, M, width, element, "turned"),
+        TileProduct("dK", "dS", "Q", N, d, M, element, carried=True),
     )
     return TritonKernel(
         (Tile("K", N, d, element), Tile("V", N, width, element)), loop,
@@ -208,9 +208,9 @@ def backward_dq_kernel(M: int, N: int, d: int, d_v: int | None = None, element: 
     loop = (
         Tile("K", N, d, element),
         Tile("V", N, width, element),
-        Product("S", "Q", "K", M, N, d, element, "turned"),
-        Product("dS", "dO", "V", M, N, width, element, "turned"),
-        Product("dQ", "dS", "K", M, d, N, element, carried=True),
+        TileProduct("S", "Q", "K", M, N, d, element, "turned"),
+        TileProduct("dS", "dO", "V", M, N, width, element, "turned"),
+        TileProduct("dQ", "dS", "K", M, d, N, element, carried=True),
     )
     resident = (Tile("Q", M, d, element), Tile("dO", M, width, element))
     return TritonKernel(resident, loop, (Tile("dQ", M, d, element),), **more)
@@ -232,6 +232,6 @@ def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:
     loop = (
         Tile("A", M, K, element),
         Tile("B", K, N, element),
-        Product("C", "A", "B", M, N, K, max(element, 2), carried=True),
+        TileProduct("C", "A", "B", M, N, K, max(element, 2), carried=True),
     )
     return TritonKernel((), loop, (Tile("C", M, N, max(element, 2)),))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from iomodel.placement.triton_allocation import Buffer, allocated
-from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
-from iomodel.placement.triton_schedule import Schedule
+from iomodel.placement.triton_allocation import SharedBuffer, allocated
+from iomodel.placement.triton_kernel import Tile, TileProduct, TritonKernel
+from iomodel.placement.triton_schedule import LoopSchedule
 
 BARRIER = 8
 """Size of a barrier [B]."""
@@ -21,13 +21,13 @@ SWIZZLED = 8
 class Timeline:
     """Buffers in the order of a program; `now` counts the operations."""
 
-    buffers: list[Buffer] = field(default_factory=list)
+    buffers: list[SharedBuffer] = field(default_factory=list)
     now: int = 0
 
     def open(self, size: int, alignment: int) -> int:
         """Begin the life of a buffer, and return its number."""
         self.now += 1
-        self.buffers.append(Buffer(size, alignment, self.now, inf))
+        self.buffers.append(SharedBuffer(size, alignment, self.now, inf))
         return len(self.buffers) - 1
 
     def close(self, number: int) -> None:
@@ -45,7 +45,7 @@ def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
     """Compute the shared memory of a launch [B]."""
     line = Timeline()
     for program in kernel.programs:
-        schedule = Schedule(program, arch, warps, stages)
+        schedule = LoopSchedule(program, arch, warps, stages)
         resident = [number for tile in program.resident if (number := _resident(line, schedule, tile)) is not None]
         for _ in range(program.loops):
             held = _ahead(line, schedule)
@@ -60,7 +60,7 @@ def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
     return allocated(line.buffers)
 
 
-def _resident(line: Timeline, schedule: Schedule, tile: Tile) -> int | None:
+def _resident(line: Timeline, schedule: LoopSchedule, tile: Tile) -> int | None:
     """Load a tile that stays through the loop; None if it stays in registers."""
     size = tile.size // tile.element * schedule.element(tile.element)
     barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
@@ -75,7 +75,7 @@ def _resident(line: Timeline, schedule: Schedule, tile: Tile) -> int | None:
     return number
 
 
-def _ahead(line: Timeline, schedule: Schedule) -> list[int]:
+def _ahead(line: Timeline, schedule: LoopSchedule) -> list[int]:
     """Allocate the buffers of a pipelined loop: barriers of products, copies of tiles, barriers of copies."""
     held = []
     if schedule.unit == "tcgen05" and schedule.ahead:
@@ -89,12 +89,12 @@ def _ahead(line: Timeline, schedule: Schedule) -> list[int]:
     return held
 
 
-def _iteration(line: Timeline, schedule: Schedule) -> None:
+def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
     """Go through the loads and products of one iteration."""
     waiting: dict[int, list[int]] = {}
     for position, step in enumerate(schedule.kernel.loop):
         line.now += 1
-        if isinstance(step, Product):
+        if isinstance(step, TileProduct):
             line.once(schedule.operand(step))
             barrier = line.open(BARRIER, PLAIN) if schedule.unit == "tcgen05" and not schedule.ahead else None
             for number in waiting.pop(position, ()):
@@ -118,12 +118,12 @@ def _iteration(line: Timeline, schedule: Schedule) -> None:
             line.close(number)
 
 
-def _by_engine(schedule: Schedule) -> bool:
+def _by_engine(schedule: LoopSchedule) -> bool:
     """Check whether tiles are copied by an engine that reports to barriers."""
     return schedule.kernel.descriptors and schedule.arch >= 90
 
 
-def _alignment(schedule: Schedule, tile: Tile) -> int:
+def _alignment(schedule: LoopSchedule, tile: Tile) -> int:
     """Compute the alignment of a tile: eight rows of a swizzled one, whose rows are divided into 128 B or less [B]."""
     if tile.columns == 1 or (schedule.unit == "mma.sync" and not _by_engine(schedule)):
         return PLAIN

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from iomodel.placement.triton_kernel import TritonKernel
 from iomodel.placement.triton_layouts import ACCESS, WARP
-from iomodel.placement.triton_schedule import Schedule
+from iomodel.placement.triton_schedule import LoopSchedule
 
 REGISTERS_PER_THREAD, REGISTERS_PER_BLOCK = 255, 65_536
 
@@ -48,7 +48,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Weights:
+class RegisterWeights:
     """Registers as a sum: a constant, and a weight for each part of :class:`Held`."""
 
     constant: float
@@ -74,19 +74,19 @@ class Weights:
         )
 
 
-TAKEN: Mapping[str, Weights] = MappingProxyType(
+TAKEN: Mapping[str, RegisterWeights] = MappingProxyType(
     {
-        "mma.sync": Weights(42.8, 1.52, 1.3, 0.88, 0.3, 14.4, 0.46, 0.69),
-        "wgmma": Weights(17.1, 1.28, 1.31, 1.37, 0.17, 28.3, 0.58, 1.13),
-        "tcgen05": Weights(17.2, 1.0, 1.03, 1.62, 0.0, 23.0, 1.79, 3.57),
+        "mma.sync": RegisterWeights(42.8, 1.52, 1.3, 0.88, 0.3, 14.4, 0.46, 0.69),
+        "wgmma": RegisterWeights(17.1, 1.28, 1.31, 1.37, 0.17, 28.3, 0.58, 1.13),
+        "tcgen05": RegisterWeights(17.2, 1.0, 1.03, 1.62, 0.0, 23.0, 1.79, 3.57),
     }
 )
 """Registers that a kernel takes, by instruction: least squares over the open compiles that do not spill."""
-WANTED: Mapping[str, Weights] = MappingProxyType(
+WANTED: Mapping[str, RegisterWeights] = MappingProxyType(
     {
-        "mma.sync": Weights(62.0, 1.15, 1.34, 1.47, 0.17, 12.5, 0.39, 0.45),
-        "wgmma": Weights(-2.7, 1.33, 1.27, 1.02, 0.46, 25.4, 0.51, 1.03),
-        "tcgen05": Weights(45.9, 0.96, 1.44, 0.53, 0.0, 22.1, 1.74, 3.38),
+        "mma.sync": RegisterWeights(62.0, 1.15, 1.34, 1.47, 0.17, 12.5, 0.39, 0.45),
+        "wgmma": RegisterWeights(-2.7, 1.33, 1.27, 1.02, 0.46, 25.4, 0.51, 1.03),
+        "tcgen05": RegisterWeights(45.9, 0.96, 1.44, 0.53, 0.0, 22.1, 1.74, 3.38),
     }
 )
 """Registers that a kernel would want, by instruction: those beyond the limit spill; a logistic fit.
@@ -99,7 +99,7 @@ MARGIN_OF_BYTES = 80
 """The same below the limit for 8-bit operands of mma.sync, some of which are permuted by way of the stack [-]."""
 
 
-def held(schedule: Schedule) -> Held:
+def held(schedule: LoopSchedule) -> Held:
     """Compute the registers that the tiles of a kernel take in a thread."""
     warps, threads = schedule.warps, WARP * schedule.warps
     products = schedule.kernel.products
@@ -127,7 +127,7 @@ def held(schedule: Schedule) -> Held:
 
 def registers(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
     """Estimate the registers of a thread; beyond the limit they spill [-]."""
-    schedules = (Schedule(program, arch, warps, stages) for program in kernel.programs)
+    schedules = (LoopSchedule(program, arch, warps, stages) for program in kernel.programs)
     return max(round(TAKEN[schedule.unit].registers(held(schedule))) for schedule in schedules)
 
 
@@ -138,11 +138,11 @@ def registers_limit(warps: int) -> int:
 
 def spills(kernel: TritonKernel, arch: int, warps: int, stages: int) -> bool | None:
     """Predict spills to local memory; None within the margin of the limit."""
-    answers = [_spills(Schedule(program, arch, warps, stages)) for program in kernel.programs]
+    answers = [_spills(LoopSchedule(program, arch, warps, stages)) for program in kernel.programs]
     return True if True in answers else None if None in answers else False
 
 
-def _spills(schedule: Schedule) -> bool | None:
+def _spills(schedule: LoopSchedule) -> bool | None:
     over = WANTED[schedule.unit].registers(held(schedule)) - registers_limit(schedule.warps)
     bytewise = schedule.unit == "mma.sync" and any(tile.element == 1 for tile in schedule.kernel.loads)
     if -(MARGIN_OF_BYTES if bytewise else MARGIN) < over < MARGIN:

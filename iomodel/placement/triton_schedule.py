@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
+from iomodel.placement.triton_kernel import Tile, TileProduct, TritonKernel
 from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion, turning
 
 POINTER = 8
@@ -25,7 +25,7 @@ def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class LoopSchedule:
     """A kernel with its launch: the sizes of its buffers in shared memory."""
 
     kernel: TritonKernel
@@ -110,7 +110,7 @@ class Schedule:
         """Compute the size of an element of a left operand [B]: sm_90 and sm_100 have 8 bits in wide products alone."""
         return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 in (9, 10) else element
 
-    def operand(self, product: Product) -> int:
+    def operand(self, product: TileProduct) -> int:
         """Compute the scratch that turns the result of an earlier product into the left operand [B]."""
         source = next((each for each in self.kernel.products if each.name == product.left), None)
         if source is None:
@@ -122,18 +122,18 @@ class Schedule:
             return ACCESS * WARP * self.warps  # one access of each thread at a time
         return 0
 
-    def reduction(self, product: Product) -> int:
+    def reduction(self, product: TileProduct) -> int:
         """Compute the scratch through which warps that share a row reduce it [B]."""
         return REDUCTION if product.reduced and self._shared_rows(product) else 0
 
-    def _shared_rows(self, product: Product) -> int:
+    def _shared_rows(self, product: TileProduct) -> int:
         """Count the rows of a product of tcgen05 that are shared by two warps each [-]."""
         return product.rows if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128 else 0
 
     def turned(self, position: int) -> bool:
         """Check whether a product takes its right tile transposed from registers, as mma.sync without a pipeline."""
         step = self.kernel.loop[position]
-        if not isinstance(step, Product) or step.right_order != "turned" or self.unit != "mma.sync":
+        if not isinstance(step, TileProduct) or step.right_order != "turned" or self.unit != "mma.sync":
             return False
         return not self.ahead or any(self._split(tile) for tile in self.kernel.loads if tile.name == step.right)
 

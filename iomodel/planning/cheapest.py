@@ -7,10 +7,10 @@ from math import ceil
 
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
+from iomodel.planning.formatting import seconds
 from iomodel.planning.pareto_result import ParetoPoint
 from iomodel.planning.service import Service
 from iomodel.planning.simulation.simulate import simulate
-from iomodel.planning.text import seconds
 
 PER_CLIENT = 200
 """Simulated requests per client: those that arrive together at the start are half a percent."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
+from iomodel.counting.messages import messages as messages  # noqa: PLC0414 - a public name of this room
 from iomodel.counting.rank_calls import RankCalls
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.ranks import SHARDINGS, Sharding
 from iomodel.planning.context_result import Block, ContextParallel, RankWork
-from iomodel.planning.step.attention import AttentionClock, attention_clock
-from iomodel.planning.step.context import RankTimes, rank_times, timed_blocks
+from iomodel.planning.step.attention_clock import AttentionClock, attention_clock
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.rank_attention import RankTimes, rank_times, timed_blocks
+from iomodel.planning.step.step_arguments import as_parameters
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention, as_attention
 
@@ -27,7 +30,7 @@ def context_parallel(
     sharding: Sharding | None = None,
     devices_per_node: int | None = None,
     network_bandwidth: float | None = None,
-    attention_algorithm: str | None = None,
+    attention_algorithm: AlgorithmLike | None = None,
     parameters: Parameters = DEFAULT,
 ) -> ContextParallel:
     """Count and time an attention call whose sequence is divided among ranks, by method.
@@ -54,8 +57,8 @@ def context_parallel(
         Devices of a node, which exchange by their own links; nodes exchange by a network [-].
     network_bandwidth : float, optional
         Bandwidth of the network for each device, in one direction [B/s]; that of :class:`iomodel.Layout` by default.
-    attention_algorithm : str, optional
-        One of :func:`iomodel.list_algorithms`; by default the fastest of flash3, split_kv and flash2.
+    attention_algorithm : str or Algorithm, optional
+        As for :func:`iomodel.step`.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
@@ -85,12 +88,11 @@ def context_parallel(
         raise InputError(
             f"devices_per_node: {devices_per_node} given with ranks = {count}; allowed: a multiple or a divisor of it"
         )
-    if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    as_parameters(parameters)
     for field, name, known in (("method", method, tuple(SCHEDULES)), ("sharding", sharding, SHARDINGS)):
         if name is not None and (not isinstance(name, str) or name not in known):
             raise UnknownNameError(field, name, known)
-    algorithm = None if attention_algorithm is None else find_algorithm(attention_algorithm).name
+    algorithm = None if attention_algorithm is None else find_algorithm(attention_algorithm)
     clock = None if device is None else attention_clock(device, parameters, algorithm)
     methods, refused = [], {}
     for name, schedule in SCHEDULES.items():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iomodel.common.display import ANSWER, Mark, Result, Table
-from iomodel.common.results import Record
+from iomodel.common.results import Record, column
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
-from iomodel.planning.text import seconds
+from iomodel.planning.formatting import seconds
 from iomodel.workloads.attention import Attention
 
 
@@ -47,20 +47,20 @@ class RankWork(Record):
         Time of the blocks, of the messages, and of both as far as they overlap; None without a device [s].
     """
 
-    method: str
-    sharding: str
+    method: str = field(metadata=column("method"))
+    sharding: str = field(metadata=column("sharding"))
     rank: int
     sent: Mapping[str, int]
     received: Mapping[str, int]
-    sent_bytes: int
+    sent_bytes: int = field(metadata=column(">sent [B]", ","))
     received_bytes: int
-    messages: int
+    messages: int = field(metadata=column(">messages", ","))
     shard_bytes: int
-    buffer_bytes: int
+    buffer_bytes: int = field(metadata=column(">buffers [B]", ","))
     blocks: tuple[Block, ...]
-    attention_seconds: float | None
-    message_seconds: float | None
-    seconds: float | None
+    attention_seconds: float | None = field(metadata=column(">attention", seconds))
+    message_seconds: float | None = field(metadata=column(">sending", seconds))
+    seconds: float | None = field(metadata=column(">time", seconds))
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,9 @@ class ContextParallel(Result, Tabular):
         """Return the table of the terminal."""
         device = "" if self.hardware is None else f" x {self.hardware.name}"
         title = f"Attention of {self.workload.q_len:,} tokens among {self.ranks:,}{device}, the busiest rank of each"
-        columns = ["method", "sharding", ">sent [B]", ">messages", ">buffers [B]"]
-        timed = self.hardware is not None
-        if timed:
-            columns += [">attention", ">sending", ">time"]
-        rows = [self._row(work, timed) for work in self.methods]
-        return [Table(title, columns, rows, [f"{name}: {why}" for name, why in self.refused.items()])]
-
-    def _row(self, work: RankWork, timed: bool) -> tuple[str, ...]:
-        best = self.fastest if timed else self.fewest_bytes
-        name = Mark(work.method, ANSWER) if work.method == best else work.method
-        sizes = (f"{size:,}" for size in (work.sent_bytes, work.messages, work.buffer_bytes))
-        times = (work.attention_seconds, work.message_seconds, work.seconds) if timed else ()
-        return (name, work.sharding, *sizes, *(seconds(value or 0.0) for value in times))
+        timed = () if self.hardware is None else ("attention_seconds", "message_seconds", "seconds")
+        names = ("method", "sharding", "sent_bytes", "messages", "buffer_bytes", *timed)
+        best = self.fastest or self.fewest_bytes
+        table = Table.of(title, RankWork, self.methods, [f"{name}: {why}" for name, why in self.refused.items()], names)
+        marked = [[Mark(cell, ANSWER) if cell == best else cell for cell in row] for row in table.rows]
+        return [replace(table, rows=marked)]

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil
+from typing import Unpack
 
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.checked_numbers import as_prices, as_real
 from iomodel.planning.disaggregated_result import Disaggregation, Pool
-from iomodel.planning.layouts import SERVER, least_layout, no_room
-from iomodel.planning.memory import Fit, fit, own_bytes
-from iomodel.planning.numbers import as_prices, as_real
+from iomodel.planning.layouts import no_room, with_least_layout
 from iomodel.planning.service import Service, as_service
+from iomodel.planning.service_options import CapacityOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.weights import stage_layers
 
 
+@takes(CapacityOptions)
 def disaggregate(
     model: ModelSpec | str,
     prefill: Hardware | str,
@@ -33,15 +35,7 @@ def disaggregate(
     batch: int | None = None,
     load: float | None = None,
     prices: Mapping[str, float] | None = None,
-    dtype: str | None = None,
-    weight_dtype: str | None = None,
-    kv_dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
+    **service: Unpack[CapacityOptions],
 ) -> Disaggregation:
     """Plan a model with prompts prefilled on one pool of devices and tokens decoded on another.
 
@@ -69,8 +63,7 @@ def disaggregate(
         Arrival rate of requests, which sets the numbers of replicas; by default one of each [1/s].
     prices : mapping of str to float, optional
         Price of one device, by name [1/h].
-    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
-        As for :func:`iomodel.plan`.
+    **service
 
     Raises
     ------
@@ -87,63 +80,71 @@ def disaggregate(
     >>> found.kv_bytes == 2048 * 131072, found.transfer_seconds == found.kv_bytes / 50e9
     (True, True)
     """
-    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
+    check_names(disaggregate, service)
     senders, receivers = as_device(prefill), as_device(decode)
     bandwidth = as_real("link", link)
     rate = None if load is None else as_real("load", load)
-    price_table = {} if prices is None else as_prices(prices)
+    price_table = as_prices(prices)
     costs = {id(as_device(name)): price for name, price in price_table.items()}
     services: list[Service] = []
-    memories: list[Fit] = []
     for device, layout, tokens in ((senders, prefill_layout, 1), (receivers, decode_layout, output)):
-        first = Layout() if layout is None else layout
-        service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes, engine)
-        service = as_service(service.model, prompt, tokens, first, types, memory_utilization, overhead_bytes, engine)
-        if layout is None:
-            service = service.laid_out(least_layout(service, device, SERVER))
-        services.append(service)
-        memories.append(fit(service, device))
-        if not memories[-1].fits:
-            raise no_room(service, device, memories[-1], 1)
-    size = memories[1].fits if batch is None else as_integer("batch", batch)
-    if size > memories[1].fits:
-        raise no_room(services[1], receivers, memories[1], size)
-    filling, later = ReplicaSteps(services[0], senders), ReplicaSteps(services[1], receivers)
-    step = later.decode_seconds(size) if services[1].steps else 0.0
-    parts = [_device_bytes(service) for service in services]
+        whole = as_service(model, prompt, output, Layout() if layout is None else layout, **service)
+        served = replace(whole, output=as_integer("output", tokens))
+        services.append(with_least_layout(served, device) if layout is None else served)
+        if not services[-1].memory(device).fits:
+            raise no_room(services[-1], device)
+    most = services[1].memory(receivers).fits
+    size = most if batch is None else as_integer("batch", batch)
+    if size > most:
+        raise no_room(services[1], receivers, size)
+    (sender, receiver), (filling, later) = services, map(ReplicaSteps, services, (senders, receivers))
+    step = later.decode_seconds(size) if receiver.steps else 0.0
+    parts = [_device_bytes(served) for served in services]
     transfer = max(parts) / bandwidth
     # A link carries one cache at a time, beside the work of its device.
-    busy = [part / bandwidth / service.layout.data_parallel for part, service in zip(parts, services, strict=True)]
-    rates = (
-        1 / max(filling.occupied(), busy[0]),
-        1 / max((services[1].steps * step + transfer) / size, busy[1]),
-    )
-    many = [1 if rate is None else ceil(rate / each) for each in rates]
-    waits = (filling.prefill().seconds, step)
-    pools = [
-        Pool(device.id or device.name, service.layout, memory, together, seconds, each, replicas, costs.get(id(device)))
-        for device, service, memory, together, seconds, each, replicas in zip(
-            (senders, receivers), services, memories, (1, size), waits, rates, many, strict=True
-        )
-    ]
-    whole = services[0].laid_out(Layout())
+    busy = [part / bandwidth / served.layout.data_parallel for part, served in zip(parts, services, strict=True)]
+    prefilling, first = max(filling.occupied(), busy[0]), filling.prefill().seconds
+    decoding = max((receiver.steps * step + transfer) / size, busy[1])
+    whole = sender.laid_out(Layout())
     return Disaggregation(
         model=whole.name,
         prompt=whole.prompt,
-        output=services[1].output,
+        output=receiver.output,
         link=bandwidth,
-        prefill=pools[0],
-        decode=pools[1],
-        kv_bytes=own_bytes(whole, whole.model.counted, whole.prompt),
+        prefill=_pool(sender, senders, 1, first, 1 / prefilling, rate, costs),
+        decode=_pool(receiver, receivers, size, step, 1 / decoding, rate, costs),
+        kv_bytes=whole.requests.own(whole.model.counted, whole.prompt),
         device_bytes=max(parts),
         transfer_seconds=transfer,
-        ttft=waits[0],
-        tpot=step + transfer / services[1].steps if services[1].steps else 0.0,
+        ttft=first,
+        tpot=step + transfer / receiver.steps if receiver.steps else 0.0,
         load=rate,
+    )
+
+
+def _pool(
+    service: Service,
+    device: Hardware,
+    batch: int,
+    seconds: float,
+    requests_per_second: float,
+    load: float | None,
+    prices: Mapping[int, float],
+) -> Pool:
+    """Count the replicas of a pool that a load needs."""
+    return Pool(
+        hardware=device.label,
+        layout=service.layout,
+        memory=service.memory(device),
+        batch=batch,
+        seconds=seconds,
+        requests_per_second=requests_per_second,
+        replicas=1 if load is None else ceil(load / requests_per_second),
+        price_per_hour=prices.get(id(device)),
     )
 
 
 def _device_bytes(service: Service) -> int:
     """Compute the cache and states of a prompt on the fullest device of a replica [B]."""
     stages = stage_layers(service.model, service.layout)
-    return max(own_bytes(service, Counter(layers), service.prompt) for layers in stages)
+    return max(service.requests.own(Counter(layers), service.prompt) for layers in stages)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.common.display import Result, Table, figure
-from iomodel.common.results import Record, plain
+from iomodel.common.display import Result, Table
+from iomodel.common.results import Record, column, plain, printed
 from iomodel.common.tabular import Tabular
-from iomodel.planning.memory import Fit
+from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
+from iomodel.planning.service_memory import Fit
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.text import gigabytes, layout_text, money, seconds
+
+POOL = ("hardware", "layout", "replicas", "devices", "batch", "seconds", "requests_per_second")
+"""Columns of a pool, in their order."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,17 @@ class Pool(Record):
 
     derived = ("devices",)
 
-    hardware: str
-    layout: Layout
+    hardware: str = field(metadata=column("device"))
+    layout: Layout = field(metadata=column("layout", layout_text))
     memory: Fit
-    batch: int
-    seconds: float
-    requests_per_second: float
-    replicas: int
+    batch: int = field(metadata=column(">batch", ",", extra=1))
+    seconds: float = field(metadata=column(">time", seconds))
+    requests_per_second: float = field(metadata=column(">requests/s of one", rate))
+    replicas: int = field(metadata=column(">replicas", ","))
     price_per_hour: float | None
 
     @property
+    @printed(column(">devices", ",", extra=2))
     def devices(self) -> int:
         """Devices of all replicas [-]."""
         return self.replicas * self.layout.devices
@@ -88,29 +92,33 @@ class Disaggregation(Result, Tabular):
     link: float
     prefill: Pool
     decode: Pool
-    kv_bytes: int
-    device_bytes: int
-    transfer_seconds: float
-    ttft: float
-    tpot: float
+    kv_bytes: int = field(metadata=column("cache of a prompt over the links", gigabytes))
+    device_bytes: int = field(metadata=column("  of the busiest device", gigabytes))
+    transfer_seconds: float = field(metadata=column("transfer", seconds))
+    ttft: float = field(metadata=column("TTFT without a queue", seconds))
+    tpot: float = field(metadata=column("TPOT with the transfer", seconds))
     load: float | None
 
     @property
+    @printed(column("requests/s", rate))
     def requests_per_second(self) -> float:
         """Requests that the slower of both pools takes [1/s]."""
         return min(pool.replicas * pool.requests_per_second for pool in (self.prefill, self.decode))
 
     @property
+    @printed(column("output tokens/s", ",.0f"))
     def tokens_per_second(self) -> float:
         """Output tokens of all devices [1/s]."""
         return self.requests_per_second * self.output
 
     @property
+    @printed(column("output tokens/s of a device", ",.0f"))
     def tokens_per_second_per_device(self) -> float:
         """Output tokens over all devices of both pools [1/s]."""
         return self.tokens_per_second / (self.prefill.devices + self.decode.devices)
 
     @property
+    @printed(column("price per 10^6 output tokens, prompts free", money))
     def cost_per_million_tokens(self) -> float | None:
         """Price of all devices per output token [per 10^6]; None without both prices."""
         prices = [(pool.price_per_hour, pool.devices) for pool in (self.prefill, self.decode)]
@@ -128,23 +136,7 @@ class Disaggregation(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the pools, and the figures of both together."""
-        columns = ("", "device", "layout", ">replicas", ">devices", ">batch", ">time", ">requests/s of one")
-        pools = [
-            (name, pool.hardware, layout_text(pool.layout), f"{pool.replicas:,}", f"{pool.devices:,}",
-             f"{pool.batch:,}", seconds(pool.seconds), figure(pool.requests_per_second, 3))
-            for name, pool in (("prefill", self.prefill), ("decode", self.decode))
-        ]  # fmt: skip
-        rows = [
-            ("cache of a prompt over the links", gigabytes(self.kv_bytes)),
-            ("  of the busiest device", gigabytes(self.device_bytes)),
-            ("transfer", seconds(self.transfer_seconds)),
-            ("TTFT without a queue", seconds(self.ttft)),
-            ("TPOT with the transfer", seconds(self.tpot)),
-            ("requests/s", figure(self.requests_per_second, 3)),
-            ("output tokens/s", f"{self.tokens_per_second:,.0f}"),
-            ("output tokens/s of a device", f"{self.tokens_per_second_per_device:,.0f}"),
-        ]
-        cost = self.cost_per_million_tokens
-        rows += [] if cost is None else [("price per 10^6 output tokens, prompts free", money(cost))]
+        pools = {"prefill": self.prefill, "decode": self.decode}
         title = f"{self.model}: {self.prompt:,} + {self.output:,} tokens, links of {gigabytes(self.link)}/s"
-        return [Table(title, columns, pools, extra=("batch", "devices")), Table("Both together", ("", ">value"), rows)]
+        table = Table.of(title, Pool, pools.values(), names=POOL).with_names("", pools)
+        return [table, Table.one("Both together", self)]

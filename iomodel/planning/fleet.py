@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+from typing import Any, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, shown
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.checked_numbers import as_choice, as_prices, as_real
+from iomodel.planning.fleet_queue import Replica
 from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
-from iomodel.planning.fleet_try import tried_on
-from iomodel.planning.fleet_unreachable import unreachable
+from iomodel.planning.formatting import gigabytes, layout_text, seconds
 from iomodel.planning.layouts import default_layouts
-from iomodel.planning.numbers import as_choice, as_prices, as_real
-from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.speculation import Speculation
+from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import service_types
+from iomodel.planning.steps import BatchTimes, ReplicaSteps
 from iomodel.planning.trust import QUEUE, trust
 
 OBJECTIVES = ("devices", "cost")
@@ -28,6 +27,7 @@ MOST_DEVICES = 1024
 Device = Hardware | str
 
 
+@takes(ServiceOptions)
 def fleet(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -41,19 +41,8 @@ def fleet(
     layouts: Iterable[Layout] | None = None,
     max_count: int = MOST_DEVICES,
     objective: str = "devices",
-    dtype: str | None = None,
-    weight_dtype: str | None = None,
-    kv_dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
-    prefix_cache: PrefixCache | None = None,
-    speculation: Speculation | None = None,
-    lora: Lora | None = None,
     deviations: float = 2.0,
+    **service: Unpack[ServiceOptions],
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
 
@@ -82,12 +71,9 @@ def fleet(
         Largest number of devices.
     objective : "devices" or "cost"
         Quantity to minimise.
-    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size
-        As for :func:`iomodel.plan`.
-    memory_utilization, overhead_bytes, engine, prefix_cache, speculation, lora
-        As for :func:`iomodel.plan`.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
+    **service
 
     Raises
     ------
@@ -103,39 +89,37 @@ def fleet(
     >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
     ('h100-sxm5', True, True)
     """
-    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
-    service = as_service(
-        model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation, lora=lora,
-    )  # fmt: skip
-    price_table = {} if prices is None else as_prices(prices)
-    known = {_name(as_device(key)): price for key, price in price_table.items()}
+    check_names(fleet, service)
+    served = as_service(model, prompt, output, **service)
+    price_table = as_prices(prices)
+    known = {as_device(key).label: price for key, price in price_table.items()}
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
     minimised = as_choice("objective", objective, OBJECTIVES)
+    given = None if layouts is None else as_layouts(layouts, served)
     options, refused = [], []
     devices = as_devices(hardware, price_table)
     for device in devices:
-        name = _name(device)
+        name = device.label
         if minimised == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
-        for layout in _layouts(layouts, service, device, most):
-            outcome = tried_on(service.laid_out(layout), device, targets, known.get(name), most, spare)
+        for layout in given or default_layouts(served, device, most):
+            outcome = tried_on(served.laid_out(layout), device, targets, known.get(name), most, spare)
             options += [outcome] if isinstance(outcome, FleetOption) else []
             refused += [outcome] if isinstance(outcome, Refusal) else []
     if not options:
         raise unreachable(refused, targets, most)
     layouts_tried = {option.layout for option in options} | {refusal.layout for refusal in refused}
-    trusted = trust(service, devices, layouts_tried)
+    trusted = trust(served, devices, layouts_tried)
     options.sort(key=lambda option: _rank(option, minimised))
     return Fleet(
-        model=service.name,
+        model=served.name,
         objective=minimised,
         load=targets["load"],
         ttft=targets["ttft"],
         tpot=targets["tpot"],
-        prompt=service.prompt,
-        output=service.output,
+        prompt=served.prompt,
+        output=served.output,
         best=options[0],
         runners_up=tuple(options[1:]),
         refused=tuple(refused),
@@ -159,14 +143,6 @@ def as_devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
     return list(devices.values())
 
 
-def _name(device: Hardware) -> str:
-    return device.id or device.name
-
-
-def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:
-    return default_layouts(service, device, most) if layouts is None else as_layouts(layouts, service)
-
-
 def as_layouts(layouts: object, service: Service) -> list[Layout]:
     """Validate layouts of a model, at least one."""
     if not isinstance(layouts, Iterable):
@@ -188,3 +164,89 @@ def _rank(option: FleetOption, objective: str) -> tuple[Any, ...]:
     price = float("inf") if option.price_per_hour is None else option.price_per_hour
     first = (price, option.devices) if objective == "cost" else (option.devices, price)
     return (*first, option.operating.tpot, option.device)
+
+
+def replica(service: Service, device: Hardware, deviations: float) -> Replica:
+    """Model one replica, with its steps computed on demand."""
+    steps = ReplicaSteps(service, device)
+    step = BatchTimes(steps.decode_seconds)
+    loads = steps.load_seconds() / service.layout.data_parallel  # one request after the other
+    occupied = max(steps.occupied(), loads)
+    fits = service.memory(device).fits
+    return Replica(steps.first_token_seconds(), occupied, step, service.steps, fits, deviations)
+
+
+def tried_on(
+    service: Service, device: Hardware, targets: Mapping[str, float], price: float | None, most: int, deviations: float
+) -> FleetOption | Refusal:
+    """Evaluate one device and layout: a FleetOption, or a Refusal with the reason."""
+    name, layout = device.label, service.layout
+    try:
+        memory = service.memory(device)
+        if not memory.fits:
+            reason = f"memory: one request needs {gigabytes(memory.missing)} more on each device"
+            return Refusal(name, layout, reason, missing=memory.missing)
+        single_replica = replica(service, device, deviations)
+        alone = single_replica.prefill, single_replica.step(1) if single_replica.steps else 0.0
+    except (SpecError, InfeasibleError) as error:  # a figure is missing, or no tile fits
+        return Refusal(name, layout, str(error))
+    for target, value in zip(("ttft", "tpot"), alone, strict=True):
+        if value > targets[target]:
+            reason = f"{target.upper()}: {seconds(value)} at best, {seconds(targets[target])} required"
+            return Refusal(name, layout, reason, *alone)
+    best = single_replica.most(targets["ttft"], targets["tpot"])
+    if best is None:
+        return Refusal(name, layout, "memory: no room for the requests in flight at any load", *alone)
+    replicas = ceil(targets["load"] / best.load)
+    devices = replicas * service.devices
+    if devices > most:
+        return Refusal(name, layout, f"devices: {devices:,} needed, {most:,} allowed", *alone, needed=devices)
+    at = single_replica.at(targets["load"] / replicas) or best
+    cost = None if price is None else price * devices
+    return FleetOption(name, layout, replicas, devices, cost, best.load, at, memory.fits)
+
+
+def unreachable(refused: Sequence[Refusal], targets: Mapping[str, float], most: int) -> IOModelError:
+    """Build the error for targets that no device and layout meets."""
+    counted = [refusal for refusal in refused if refusal.needed]
+    if counted:
+        near = min(counted, key=lambda refusal: refusal.needed)
+        return InfeasibleError(
+            f"load: {targets['load']:g} requests/s given; max_count = {most:,} devices are too few; at least "
+            f"{near.needed:,} are needed ({_where(near)})",
+            least=near.needed,
+            unit="devices",
+        )
+    timed = [refusal for refusal in refused if refusal.ttft is not None and refusal.tpot is not None]
+    if timed:
+        return _late(timed, targets)
+    small = [refusal for refusal in refused if refusal.missing]
+    if small:
+        near = min(small, key=lambda refusal: refusal.missing)
+        return InfeasibleError(
+            f"memory: no device and layout holds the model and one request; nearest is {_where(near)}, with "
+            f"{gigabytes(near.missing)} missing on each device",
+            least=near.missing,
+            unit="B",
+        )
+    return SpecError("; ".join(dict.fromkeys(f"{refusal.device}: {refusal.reason}" for refusal in refused)))
+
+
+def _late(timed: Sequence[Refusal], targets: Mapping[str, float]) -> InfeasibleError:
+    """Build the error for missed latency targets, with the least times of a single request."""
+    quick = min(timed, key=lambda refusal: refusal.ttft or 0.0)
+    smooth = min(timed, key=lambda refusal: refusal.tpot or 0.0)
+    first, later = quick.ttft or 0.0, smooth.tpot or 0.0
+    late = [name for name, least in (("ttft", first), ("tpot", later)) if least > targets[name]]
+    field = " and ".join(late or ["ttft", "tpot"])
+    limits = " and ".join(seconds(targets[name]) for name in late or ["ttft", "tpot"])
+    return InfeasibleError(
+        f"{field}: {limits} given; allowed: more, because the least TTFT of a single request is {seconds(first)} "
+        f"({_where(quick)}), the least TPOT {seconds(later)} ({_where(smooth)})",
+        least=ceil(1e6 * (later if late == ["tpot"] else first)),
+        unit="us",
+    )
+
+
+def _where(refusal: Refusal) -> str:
+    return f"{refusal.device}, {layout_text(refusal.layout)}"

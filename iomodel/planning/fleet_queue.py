@@ -10,8 +10,11 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, inf, sqrt
+
+from iomodel.common.results import column
+from iomodel.planning.formatting import seconds
 
 HALVINGS = 40
 """Bisection steps in the search for the highest load: a relative precision of 10^-12."""
@@ -36,9 +39,9 @@ class Operating:
     """
 
     load: float
-    ttft: float
-    tpot: float
-    in_flight: float
+    ttft: float = field(metadata=column(">TTFT", seconds))
+    tpot: float = field(metadata=column(">TPOT", seconds))
+    in_flight: float = field(metadata=column(">in flight", ",.1f", extra=3))
     batch: int
     prefilling: float
 

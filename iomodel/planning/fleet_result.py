@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.common.display import Result, Table, count_text, shared_notes
+from iomodel.common.display import Result, Table, shared_notes
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import Record
+from iomodel.common.results import Record, column, columns_in
 from iomodel.common.tabular import Tabular
 from iomodel.planning.fleet_queue import Operating
+from iomodel.planning.formatting import layout_text, money, seconds
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.text import layout_text, money, seconds
 
 RUNNERS = 8
 """Options listed in the table, the best first."""
@@ -40,14 +40,14 @@ class FleetOption(Record):
         Requests that fit the memory of a replica [-].
     """
 
-    device: str
-    layout: Layout
-    replicas: int
-    devices: int
-    price_per_hour: float | None
+    device: str = field(metadata=column("device"))
+    layout: Layout = field(metadata=column("layout", layout_text))
+    replicas: int = field(metadata=column(">replicas", ","))
+    devices: int = field(metadata=column(">devices", ","))
+    price_per_hour: float | None = field(metadata=column(">price/h", money, extra=1))
     most: float
-    operating: Operating
-    fits: int
+    operating: Operating = field(metadata=columns_in(Operating))
+    fits: int = field(metadata=column(">fit", ",", extra=2))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, the figures of a replica beside the rest."""
@@ -76,9 +76,9 @@ class Refusal(Record):
         Devices that the load would need, if too many; else 0 [-].
     """
 
-    device: str
-    layout: Layout
-    reason: str
+    device: str = field(metadata=column("device"))
+    layout: Layout = field(metadata=column("layout", layout_text))
+    reason: str = field(metadata=column("reason"))
     ttft: float | None = None
     tpot: float | None = None
     missing: int = 0
@@ -134,31 +134,9 @@ class Fleet(Result, Tabular):
             f"{self.model}: {self.load:g} requests/s of {self.prompt:,} + {self.output:,} tokens, TTFT within "
             f"{seconds(self.ttft)}, TPOT within {seconds(self.tpot)}, least {self.objective}"
         )
-        columns = ["device", "layout", ">replicas", ">devices", ">price/h", ">TTFT", ">TPOT", ">in flight", ">fit"]
-        rows = [_row(option) for option in options[:RUNNERS]]
-        if any(self.left_out.values()):
-            columns.append("left out")
-            parts = [count_text(self.left_out[option.device]) for option in options[:RUNNERS]]
-            rows = [(*row, part) for row, part in zip(rows, parts, strict=True)]
+        shown = options[:RUNNERS]
+        table = Table.of(title, FleetOption, shown).with_omissions(self.left_out, [option.device for option in shown])
         trusted = [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]
-        table = Table(title, columns, rows, extra=(*EXTRA, "left out"))
         if not self.refused:
             return [table, *trusted]
-        why = Table("targets missed", ("device", "layout", "reason"), [_why(refusal) for refusal in self.refused])
-        return [table, why, *trusted]
-
-
-EXTRA = ("price/h", "fit", "in flight")
-"""Columns that a narrow terminal, or a table without prices, leaves out."""
-
-
-def _row(option: FleetOption) -> tuple[str, ...]:
-    at = option.operating
-    price = "" if option.price_per_hour is None else money(option.price_per_hour)
-    counts = (f"{option.replicas:,}", f"{option.devices:,}", price)
-    times = (seconds(at.ttft), seconds(at.tpot), f"{at.in_flight:,.1f}", f"{option.fits:,}")
-    return option.device, layout_text(option.layout), *counts, *times
-
-
-def _why(refusal: Refusal) -> tuple[str, ...]:
-    return refusal.device, layout_text(refusal.layout), refusal.reason
+        return [table, Table.of("targets missed", Refusal, self.refused), *trusted]

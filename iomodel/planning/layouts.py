@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.memory import Fit, fit
+from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout, cache_ranks
-from iomodel.planning.text import gigabytes, layout_text
 
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""
@@ -58,7 +57,7 @@ def with_divided_caches(layouts: Iterable[Layout], service: Service) -> list[Lay
     """Add to each layout the same one with as many ranks for the tokens of a cache as would hold copies of a head.
 
     >>> from iomodel.planning.service import as_service
-    >>> latents = as_service("deepseek-v3", 100, 10, Layout(), {}, 0.9, 0)
+    >>> latents = as_service("deepseek-v3", 100, 10)
     >>> [layout.decode_context_parallel for layout in with_divided_caches([Layout(tensor_parallel=8)], latents)]
     [1, 8]
     """
@@ -113,7 +112,7 @@ def _divides(model: ModelSpec, layout: Layout) -> bool:
 def _holds(service: Service, device: Hardware) -> bool:
     """Check that a request fits; True if the memory is unknown, because further layouts would not help."""
     try:
-        return fit(service, device).fits > 0
+        return service.memory(device).fits > 0
     except SpecError:
         return True
 
@@ -124,21 +123,21 @@ def _has_experts(model: ModelSpec) -> bool:
     return bool(experts) and not any(many % SERVER for many in experts)
 
 
-def least_layout(service: Service, device: Hardware, count: int) -> Layout:
-    """Find the least tensor parallelism that divides the devices and the heads, and leaves room for a request."""
+def with_least_layout(service: Service, device: Hardware, count: int = SERVER) -> Service:
+    """Lay a service out by the least tensor parallelism that divides devices and heads, and has room for a request."""
     heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
     most = min([count, *heads])  # at most one rank per head
     ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
-    layouts = [Layout(tensor_parallel=n) for n in ranks]
-    return next((layout for layout in layouts if fit(service.laid_out(layout), device).fits), layouts[-1])
+    tried = [service.laid_out(Layout(tensor_parallel=n)) for n in ranks]
+    return next((each for each in tried if each.memory(device).fits), tried[-1])
 
 
-def no_room(service: Service, device: Hardware, memory: Fit, batch: int) -> InfeasibleError:
+def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleError:
     """Build the error for a batch that does not fit, or a device without room for one request.
 
     The latter names the least layout that holds a request.
     """
-    where = f"{device.id or device.name}, {layout_text(service.layout)}"
+    memory, where = service.memory(device), f"{device.label}, {layout_text(service.layout)}"
     if memory.fits:
         return InfeasibleError(
             f"batch: {batch:,} requests of {service.tokens:,} tokens given; allowed: at most {memory.fits:,}, which "
@@ -147,7 +146,7 @@ def no_room(service: Service, device: Hardware, memory: Fit, batch: int) -> Infe
             unit="B",
         )
     wider = default_layouts(service, device, MOST_RANKS)
-    larger = next((layout for layout in wider if fit(service.laid_out(layout), device).fits), None)
+    larger = next((layout for layout in wider if service.laid_out(layout).memory(device).fits), None)
     nearest = "more devices per replica" if larger is None else f"{larger.devices} devices ({layout_text(larger)})"
     return InfeasibleError(
         f"memory: {service.name} and one request of {service.tokens:,} tokens need {gigabytes(memory.missing)} more "

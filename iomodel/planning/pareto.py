@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import Any, Unpack, cast
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.cheapest import cheapest_point
-from iomodel.planning.figures import figures
+from iomodel.planning.cheapest import Found, cheapest_point
+from iomodel.planning.checked_numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.fleet import as_devices, as_layouts
+from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.layouts import every_layout, with_divided_caches
-from iomodel.planning.memory import fit, most_requests
-from iomodel.planning.numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
-from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.speculation import Speculation
+from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
-from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.trust import trust
 
 Device = Hardware | str
 MOST_DEVICES = 8
 """Devices of a replica by default: those of a common server."""
 PERCENTILES = ("p50", "p90", "p99")
+MOST_CHOICES = 1000
+"""Most batches or types to choose from."""
 
 
+@takes(ServiceOptions)
 def pareto(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -50,16 +49,7 @@ def pareto(
     percentile: str | None = None,
     power_utilization: float = 1.0,
     max_count: int = MOST_DEVICES,
-    dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
-    prefix_cache: PrefixCache | None = None,
-    speculation: Speculation | None = None,
-    lora: Lora | None = None,
+    **service: Unpack[ServiceOptions],
 ) -> Pareto:
     """Search devices, layouts, types and batches for the best throughput at every speed of a user.
 
@@ -80,7 +70,7 @@ def pareto(
     batches : iterable of int, optional
         Requests decoded together; by default the powers of two that fit, and all that fit.
     weight_dtypes, kv_dtypes : iterable of str, optional
-        Types to choose from; by default those of the model.
+        Types to choose from; by default those of the service.
     prices : mapping of str to float, optional
         Price of one device, by name [1/h].
     ttft, tpot : float, optional
@@ -92,10 +82,7 @@ def pareto(
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
     max_count : int
         Most devices of a replica.
-    dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
-        As for :func:`iomodel.plan`.
-    prefix_cache, speculation, lora
-        As for :func:`iomodel.plan`.
+    **service
 
     Raises
     ------
@@ -113,61 +100,33 @@ def pareto(
     >>> result.cheapest.batch
     1
     """
-    types = service_types(precision, dtype, None, None, linear_dtype, page_size)
-    service = as_service(
-        model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation, lora=lora,
-    )  # fmt: skip
-    if service.steps < 1:
-        raise InputError(f"output: {service.output} given; allowed: at least 2, because a speed needs a second token")
+    check_names(pareto, service)
+    served = as_service(model, prompt, output, **service)
+    if served.steps < 1:
+        raise InputError(f"output: {served.output} given; allowed: at least 2, because a speed needs a second token")
     share, most = as_share("power_utilization", power_utilization), as_integer("max_count", max_count)
     targets = {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot)) if value is not None}
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
     if kind is not None and not targets:
         raise InputError(f"percentile: {kind!r} given without a target; allowed: with ttft or tpot")
-    price_table = {} if prices is None else as_prices(prices)
+    price_table = as_prices(prices)
     sizes = None if batches is None else _sizes(batches)
     devices = as_devices(hardware, price_table)
     cost = _costs(devices, price_table, bool(targets))
-    services = [
-        replace(service, types=as_service(model, prompt, output, Layout(), {**types, **chosen}, 1.0, 0).types)
-        for chosen in _types(weight_dtypes, kv_dtypes)
-    ]
-    found: list[tuple[ParetoPoint, Service, Hardware]] = []
-    skipped: list[str] = []
-    lacking: list[int] = []
+    chosen = _types(service, weight_dtypes, kv_dtypes)
+    services = [as_service(model, prompt, output, **each) for each in chosen]
     if layouts is None:
-        choices = with_divided_caches(every_layout(service.model, most), service)
+        choices = with_divided_caches(every_layout(served.model, most), served)
     else:
-        choices = as_layouts(layouts, service)
-    for device in devices:
-        for asked in (each.laid_out(layout) for each in services for layout in choices):
-            try:
-                points = list(_points(asked, device, sizes, cost.get(id(device)), share))
-            except (SpecError, InfeasibleError) as error:
-                points = []
-                skipped.append(f"{_where(asked, device)}: {error}")
-            else:
-                if not points:
-                    missing = fit(asked, device).missing
-                    lacking += [missing] if missing else []
-                    reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
-                    skipped.append(f"{_where(asked, device)}: {reason}")
-            found += [(point, asked, device) for point in points]
-    if not found:
-        if lacking:
-            raise InfeasibleError(
-                f"memory: no device and layout holds a batch; nearest lacks {gigabytes(min(lacking))} on each device",
-                least=min(lacking),
-                unit="B",
-            )
-        raise SpecError("; ".join(skipped[:3]))
-    trusted = trust(service, devices, {point.layout for point, _, _ in found})
+        choices = as_layouts(layouts, served)
+    asked = [each.laid_out(layout) for each in services for layout in choices]
+    found, skipped = _search(asked, devices, sizes, cost, share)
+    trusted = trust(served, devices, {point.layout for point, _, _ in found})
     front, dominated = divided(point for point, _, _ in found)
     return Pareto(
-        model=service.name,
-        prompt=service.prompt,
-        output=service.output,
+        model=served.name,
+        prompt=served.prompt,
+        output=served.output,
         front=front,
         dominated=dominated,
         ttft=targets.get("ttft"),
@@ -176,26 +135,55 @@ def pareto(
         cheapest=cheapest_point(found, targets, kind) if targets else None,
         power_utilization=share,
         skipped=tuple(skipped),
-        prefix_cache=service.prefix_cache,
-        speculation=service.speculation,
-        lora=service.lora,
+        prefix_cache=served.prefix_cache,
+        speculation=served.speculation,
+        lora=served.lora,
         assumed=FrozenDict({name: (*trusted.common, *texts) for name, texts in trusted.assumed.items()}),
         left_out=trusted.left_out,
     )
+
+
+def _search(
+    services: Sequence[Service], devices: Sequence[Hardware], sizes: list[int] | None, cost: Mapping[int, float],
+    share: float,
+) -> tuple[list[Found], list[str]]:  # fmt: skip
+    """Compute the points of services on devices, and the reasons of those without one."""
+    found: list[Found] = []
+    skipped: list[str] = []
+    lacking: list[int] = []
+    for device, service in product(devices, services):
+        try:
+            points = list(_points(service, device, sizes, cost.get(id(device)), share))
+            missing = 0 if points else service.memory(device).missing
+            reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
+        except (SpecError, InfeasibleError) as error:
+            points, missing, reason = [], 0, str(error)
+        found += [(point, service, device) for point in points]
+        skipped += [] if points else [f"{_where(service, device)}: {reason}"]
+        lacking += [missing] if missing else []
+    if not found and lacking:
+        raise InfeasibleError(
+            f"memory: no device and layout holds a batch; nearest lacks {gigabytes(min(lacking))} on each device",
+            least=min(lacking),
+            unit="B",
+        )
+    if not found:
+        raise SpecError("; ".join(skipped[:3]))
+    return found, skipped
 
 
 def _points(
     service: Service, device: Hardware, sizes: list[int] | None, price: float | None, share: float
 ) -> Iterator[ParetoPoint]:
     """Compute the figures of a replica at every batch that fits."""
-    fits = most_requests(service, device)
+    fits = service.most_requests(device)
     tried = {1 << power for power in range(fits.bit_length())} | {fits} if sizes is None else set(sizes)
     tdp = device.power.tdp
     for batch in sorted(size for size in tried if 0 < size <= fits):
         reached = figures(service, device, batch)
         decode = ReplicaSteps(service, device).decode(batch, service.contexts[0])
         yield ParetoPoint(
-            device=device.id or device.name,
+            device=device.label,
             layout=service.layout,
             devices=service.devices,
             weight_dtype=decode.weight_dtype,
@@ -214,57 +202,52 @@ def _points(
 def _costs(devices: list[Hardware], prices: Mapping[str, float], compared: bool) -> dict[int, float]:
     """Return the price of each device by identity; all or none have one where they are compared."""
     known = {id(as_device(name)): price for name, price in prices.items()}
-    lacking = [device.id or device.name for device in devices if id(device) not in known]
+    lacking = [device.label for device in devices if id(device) not in known]
     if known and lacking and compared:
         raise InputError(f"prices: none for {lacking[0]}; allowed: a price for each device, or for none")
     return known
 
 
-def _types(weights: Iterable[str] | None, caches: Iterable[str] | None) -> Iterator[dict[str, str | None]]:
-    for weight_dtype in _names("weight_dtypes", weights):
-        for kv_dtype in _names("kv_dtypes", caches):
-            yield {"weight_dtype": weight_dtype, "kv_dtype": kv_dtype}
+def _types(
+    service: ServiceOptions, weights: Iterable[str] | None, caches: Iterable[str] | None
+) -> Iterator[ServiceOptions]:
+    """List the options of the service with each combination of the types to choose from."""
+    axes = {"weight_dtype": weights, "kv_dtype": caches}
+    listed = {name: _names(f"{name}s", names) for name, names in axes.items() if names is not None}
+    for name in listed:
+        if service.get(name) is not None:
+            raise InputError(f"{name}s: given with {name}; allowed: one of both")
+    for chosen in product(*listed.values()):
+        yield cast(ServiceOptions, {**service, **dict(zip(listed, chosen, strict=True))})
 
 
-def _names(field: str, names: Iterable[str] | None) -> list[Any]:
-    if names is None:
-        return [None]
-    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
-        raise InputError(f"{field}: {shown(names)} given; allowed: a list of types, such as ['bf16', 'fp8']")
-    listed = _bounded(field, names)
-    if not listed:
-        raise InputError(f"{field}: an empty list given; allowed: at least one type")
-    return list(dict.fromkeys(name if isinstance(name, str) else shown(name) for name in listed))
-
-
-def _sizes(batches: Iterable[int]) -> list[int]:
-    if isinstance(batches, str | bytes | Mapping) or not isinstance(batches, Iterable):
-        raise InputError(f"batches: {shown(batches)} given; allowed: a list of integers, such as [1, 8, 64]")
-    sizes = [as_integer("batches", size) for size in _bounded("batches", batches)]
-    if not sizes:
-        raise InputError("batches: an empty list given; allowed: at least one batch")
-    return sizes
-
-
-MOST_CHOICES = 1000
-"""Most batches or types to choose from."""
-
-
-def _bounded(field: str, values: Iterable[Any]) -> list[Any]:
-    """List a few values, or raise InputError for a list without an end."""
-    listed = []
+def _listed(field: str, values: object, allowed: str, one: str) -> list[Any]:
+    """List values to choose from, or raise InputError for none, or for a list without an end."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(f"{field}: {shown(values)} given; allowed: a list of {allowed}")
     try:
-        for value in values:
-            listed.append(value)
-            if len(listed) > MOST_CHOICES:
-                raise InputError(f"{field}: more than {MOST_CHOICES:,} values given; allowed: up to {MOST_CHOICES:,}")
+        listed = list(islice(values, MOST_CHOICES + 1))
     except IOModelError:
         raise
     except Exception:  # an iterator that fails, such as a 0-dimensional array
         raise InputError(f"{field}: {shown(values)} given; allowed: a list") from None
+    if len(listed) > MOST_CHOICES:
+        raise InputError(f"{field}: more than {MOST_CHOICES:,} values given; allowed: up to {MOST_CHOICES:,}")
+    if not listed:
+        raise InputError(f"{field}: an empty list given; allowed: at least one {one}")
     return listed
+
+
+def _names(field: str, names: Iterable[str]) -> list[Any]:
+    listed = _listed(field, names, "types, such as ['bf16', 'fp8']", "type")
+    return list(dict.fromkeys(name if isinstance(name, str) else shown(name) for name in listed))
+
+
+def _sizes(batches: Iterable[int]) -> list[int]:
+    listed = _listed("batches", batches, "integers, such as [1, 8, 64]", "batch")
+    return [as_integer("batches", size) for size in listed]
 
 
 def _where(service: Service, device: Hardware) -> str:
     chosen = [str(service.types[name]) for name in ("weight_dtype", "kv_dtype") if service.types.get(name)]
-    return ", ".join([device.id or device.name, layout_text(service.layout), *chosen])
+    return ", ".join([device.label, layout_text(service.layout), *chosen])

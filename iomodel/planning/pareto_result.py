@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.common.display import WARNING, Mark, Result, Table, count_text, figure, shared_notes
+from iomodel.common.display import WARNING, Mark, Result, Table, figure, shared_notes
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import Record, plain
+from iomodel.common.results import Record, column, plain, printed
 from iomodel.common.tabular import Tabular
+from iomodel.planning.formatting import layout_text, money, seconds
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.text import layout_text, money, seconds
 
 ROWS = 24
 """Most points of the front in the table."""
@@ -55,31 +55,34 @@ class ParetoPoint(Record):
         "joules_per_token",
     )
 
-    device: str
-    layout: Layout
+    device: str = field(metadata=column("device"))
+    layout: Layout = field(metadata=column("layout", layout_text))
     devices: int
-    weight_dtype: str
-    kv_dtype: str
-    batch: int
+    weight_dtype: str = field(metadata=column("weights"))
+    kv_dtype: str = field(metadata=column("cache", extra=3))
+    batch: int = field(metadata=column(">batch", ","))
     fits: int
-    ttft: float
-    tpot: float
+    ttft: float = field(metadata=column(">TTFT", seconds, extra=4))
+    tpot: float = field(metadata=column(">TPOT", seconds))
     requests_per_second: float
     tokens_per_second: float
     price_per_hour: float | None = None
     watts: float | None = None
 
     @property
-    def tokens_per_second_per_device(self) -> float:
-        """Output tokens of one device [1/s]."""
-        return self.tokens_per_second / self.devices
-
-    @property
+    @printed(column(">/s/user", figure))
     def tokens_per_second_per_user(self) -> float:
         """Output tokens of one request [1/s]."""
         return 1 / self.tpot
 
     @property
+    @printed(column(">/s/device", ",.0f"))
+    def tokens_per_second_per_device(self) -> float:
+        """Output tokens of one device [1/s]."""
+        return self.tokens_per_second / self.devices
+
+    @property
+    @printed(column(">price/10^6", money, extra=1))
     def price_per_million_tokens(self) -> float | None:
         """Price of the devices per output token, with prompts counted as free [per 10^6]; None without a price."""
         if self.price_per_hour is None:
@@ -87,6 +90,7 @@ class ParetoPoint(Record):
         return self.price_per_hour / 3600 / self.tokens_per_second_per_device * 1e6
 
     @property
+    @printed(column(">J/token", lambda energy: figure(energy, 3), extra=2))
     def joules_per_token(self) -> float | None:
         """Energy of the devices per output token: TDP at the stated utilisation [J]; None without a TDP."""
         return None if self.watts is None else self.watts / self.tokens_per_second_per_device
@@ -162,12 +166,9 @@ class Pareto(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the front, and the cheapest point that keeps the targets."""
         title = f"{self.model}: {self.prompt:,} + {self.output:,} tokens, output tokens/s; {len(self.front)} points of "
-        columns = ("device", "layout", "weights", "cache", ">batch", ">TTFT", ">TPOT", ">/s/user",
-                   ">/s/device", ">price/10^6", ">J/token", *self._trust_column)  # fmt: skip
         step = -(-len(self.front) // ROWS)
-        front = [self._row(point) for point in self.front[::step]]
         lines: list[Table | str] = [
-            Table(f"{title}{len(self.front) + len(self.dominated):,}", columns, front, extra=(*EXTRA, "left out"))
+            self._table(f"{title}{len(self.front) + len(self.dominated):,}", self.front[::step])
         ]
         if self.cheapest is not None:
             targets = [
@@ -176,48 +177,15 @@ class Pareto(Result, Tabular):
                 if value is not None
             ]
             kind = "mean" if self.percentile is None else self.percentile
-            lines.append(
-                Table(
-                    f"Cheapest within {', '.join(targets)} ({kind})",
-                    columns,
-                    [self._row(self.cheapest)],
-                    extra=(*EXTRA, "left out"),
-                )
-            )
+            lines.append(self._table(f"Cheapest within {', '.join(targets)} ({kind})", [self.cheapest]))
         if any(point.watts is not None for point in self.front):
             lines.append(Mark(f"assumed: energy at {100 * self.power_utilization:g} % of the TDP", WARNING))
         lines += [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]
         more = [f"skipped: {len(self.skipped) - REASONS:,} more"] if len(self.skipped) > REASONS else []
         return [*lines, *(f"skipped: {line}" for line in self.skipped[:REASONS]), *more]
 
-    @property
-    def _trust_column(self) -> tuple[str, ...]:
-        return ("left out",) if any(self.left_out.values()) else ()
-
-    def _row(self, point: ParetoPoint) -> tuple[str, ...]:
-        parts = (count_text(self.left_out[point.device]),) if self._trust_column else ()
-        return (*_row(point), *parts)
-
-
-EXTRA = ("price/10^6", "J/token", "cache", "TTFT")
-"""Columns that a narrow terminal, or a table without their figures, leaves out."""
-
-
-def _row(point: ParetoPoint) -> tuple[str, ...]:
-    price, energy = point.price_per_million_tokens, point.joules_per_token
-    return (
-        point.device,
-        layout_text(point.layout),
-        point.weight_dtype,
-        point.kv_dtype,
-        f"{point.batch:,}",
-        seconds(point.ttft),
-        seconds(point.tpot),
-        figure(point.tokens_per_second_per_user),
-        f"{point.tokens_per_second_per_device:,.0f}",
-        "" if price is None else money(price),
-        "" if energy is None else figure(energy, 3),
-    )
+    def _table(self, title: str, points: Sequence[ParetoPoint]) -> Table:
+        return Table.of(title, ParetoPoint, points).with_omissions(self.left_out, [point.device for point in points])
 
 
 def divided(points: Iterable[ParetoPoint]) -> tuple[tuple[ParetoPoint, ...], tuple[ParetoPoint, ...]]:

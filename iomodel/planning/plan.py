@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.bound import bound_of
-from iomodel.planning.figures import Figures, figures
-from iomodel.planning.layouts import SERVER, least_layout, no_room
-from iomodel.planning.memory import Fit, fit, most_requests
-from iomodel.planning.numbers import as_real
-from iomodel.planning.prefix_cache import PrefixCache
-from iomodel.planning.result import Plan
+from iomodel.planning.checked_numbers import as_real
+from iomodel.planning.layouts import SERVER, no_room, with_least_layout
+from iomodel.planning.plan_result import Plan
+from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.speculation import Speculation
+from iomodel.planning.service_memory import Fit
+from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import service_types
-from iomodel.planning.step.search import crossover_context
+from iomodel.planning.step.step_result import bound_of
+from iomodel.planning.step.step_search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.trust import trust
 
@@ -31,6 +30,7 @@ LONGEST = 1 << 20
 """Longest context searched, for a model without a stated limit [tokens]."""
 
 
+@takes(ServiceOptions)
 def plan(
     model: ModelSpec | str,
     hardware: Hardware | str,
@@ -40,20 +40,9 @@ def plan(
     prompt: int,
     output: int,
     batch: int | None = None,
-    dtype: str | None = None,
-    weight_dtype: str | None = None,
-    kv_dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
     price_per_hour: float | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
-    prefix_cache: PrefixCache | None = None,
-    speculation: Speculation | None = None,
-    lora: Lora | None = None,
     sensitivity: bool = False,
+    **service: Unpack[ServiceOptions],
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
@@ -72,31 +61,11 @@ def plan(
         Tokens of a prompt, and of its output.
     batch : int, optional
         Requests decoded together in a replica; by default as many as fit.
-    dtype, weight_dtype, kv_dtype : str, optional
-        Types of activations, weights and cache; by default those of the model.
-    linear_dtype : str, optional
-        Type of the products of linear layers, as for :func:`iomodel.step`.
-    precision : str, optional
-        Weights, products and cache in one name: "bf16", "fp8", "int8" (W8A8), "fp4" (nvfp4), "mxfp4" or "int4"
-        (weights alone); types given beside it take precedence.
-    page_size : int, optional
-        Tokens per page of the cache.
     price_per_hour : float, optional
         Price of one device [1/h].
-    memory_utilization : float, optional
-        Usable share of a device's memory [-]; by default 0.9, or that of the engine.
-    overhead_bytes : int, optional
-        Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
-    engine : str, optional
-        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
-    prefix_cache : PrefixCache, optional
-        Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
-    speculation : Speculation, optional
-        Drafts that the model verifies in each step, and their acceptance.
-    lora : Lora, optional
-        Adapters of low rank on the device.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
+    **service
 
     Raises
     ------
@@ -114,59 +83,62 @@ def plan(
     >>> plan("llama-3.1-405b", "h200-sxm", prompt=2048, output=256, precision="fp8").layout.tensor_parallel
     4
     """
-    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
+    check_names(plan, service)
     device = as_device(hardware)
-    first = Layout() if layout is None else layout
-    service = as_service(
-        model, prompt, output, first, types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation, lora=lora,
-    )  # fmt: skip
+    served = as_service(model, prompt, output, Layout() if layout is None else layout, **service)
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
         most = SERVER if count is None else as_integer("count", count)
-        service = service.laid_out(least_layout(service, device, most))
-    devices = service.devices if count is None else as_integer("count", count)
-    if devices % service.devices:
-        lower = devices - devices % service.devices
-        near = " or ".join(f"{n:,}" for n in (lower, lower + service.devices) if n)
-        raise InputError(
-            f"count: {devices:,} given for replicas of {service.devices} devices; allowed: a multiple, such as {near}"
-        )
-    memory = fit(service, device)
-    size = most_requests(service, device) if batch is None else as_integer("batch", batch)
+        served = with_least_layout(served, device, most)
+    devices = served.devices if count is None else as_integer("count", count)
+    replicas = _replicas(served, devices)
+    memory = served.memory(device)
+    size = served.most_requests(device) if batch is None else as_integer("batch", batch)
     if not size or size > memory.fits:
-        raise no_room(service, device, memory, size)
-    replicas, steps = devices // service.devices, ReplicaSteps(service, device)
-    reached = figures(service, device, size)
-    prefill, decode = steps.prefill(), steps.decode(size, sum(service.contexts) // 2)
+        raise no_room(served, device, size)
+    steps = ReplicaSteps(served, device)
+    reached = figures(served, device, size)
+    prefill, decode = steps.prefill(), steps.decode(size, sum(served.contexts) // 2)
     bounds = bound_of(prefill), bound_of(decode)
-    assumed, left_out = trust(service, [device], [service.layout]).of(device)
+    assumed, left_out = trust(served, [device], [served.layout]).of(device)
     return Plan(
-        model=service.name,
-        hardware=device.id or device.name,
+        model=served.name,
+        hardware=device.label,
         count=devices,
         replicas=replicas,
-        layout=service.layout,
-        prompt=service.prompt,
-        output=service.output,
+        layout=served.layout,
+        prompt=served.prompt,
+        output=served.output,
         memory=memory,
         figures=reached,
         prefill=prefill,
         decode=decode,
         prefill_bound=bounds[0],
         decode_bound=bounds[1],
-        throughput_bound=_throughput_bound(service, device, reached, bounds, memory),
-        crossover_context=_crossover(service, device, size),
+        throughput_bound=_throughput_bound(served, device, reached, bounds, memory),
+        crossover_context=_crossover(served, device, size),
         price_per_hour=price,
-        batches=_batches(service, device, reached),
-        prefix_cache=service.prefix_cache,
-        speculation=service.speculation,
-        lora=service.lora,
-        page_size=service.page_size,
+        batches=_batches(served, device, reached),
+        prefix_cache=served.prefix_cache,
+        speculation=served.speculation,
+        lora=served.lora,
+        page_size=served.page_size,
         assumed=assumed,
         left_out=left_out,
-        sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
+        sensitivities=sensitivities(served, device, batch if batch is None else size, replicas) if sensitivity else (),
     )
+
+
+def _replicas(service: Service, devices: int) -> int:
+    """Divide devices among replicas evenly."""
+    each = service.devices
+    if devices % each:
+        lower = devices - devices % each
+        near = " or ".join(f"{n:,}" for n in (lower, lower + each) if n)
+        raise InputError(
+            f"count: {devices:,} given for replicas of {each} devices; allowed: a multiple, such as {near}"
+        )
+    return devices // each
 
 
 def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures, ...]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from iomodel.common.results import Record
+from iomodel.common.results import Record, column
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, figure, matrix, scaled
 from iomodel.errors import SpecError
-from iomodel.planning.figures import figures
-from iomodel.planning.memory import fit
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service
 
 STEP = 0.1
 """Relative increase of a figure: enough for several waves of thread blocks, and several more requests."""
+
+
+def _change(seconds: float) -> str:
+    return f"{1e6 * seconds:+,.3g} us"
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,15 @@ class Sensitivity(Record):
     resource: str
     unit: str
     added: float
-    ttft: float
-    tpot: float
-    tokens_per_second: float
-    fits: float
+    ttft: float = field(metadata=column(">TTFT", _change))
+    tpot: float = field(metadata=column(">TPOT", _change))
+    tokens_per_second: float = field(metadata=column(">tokens/s", "+,.3g"))
+    fits: float = field(metadata=column(">requests that fit", "+,.3g"))
+
+    @property
+    def title(self) -> str:
+        """Name one unit of the resource."""
+        return "SM" if self.unit == "SM" else f"{self.unit} of {self.resource}"
 
 
 def sensitivities(service: Service, device: Hardware, batch: int | None, replicas: int) -> tuple[Sensitivity, ...]:
@@ -85,6 +93,6 @@ def _more_units(device: Hardware) -> tuple[Hardware, float]:
 def _reached(
     service: Service, device: Hardware, timed: Hardware, batch: int | None
 ) -> tuple[float, float, float, float]:
-    fits = fit(service, device).fits
+    fits = service.memory(device).fits
     reached = figures(service, timed, fits if batch is None else batch)
     return reached.ttft, reached.tpot, reached.tokens_per_second, float(fits)

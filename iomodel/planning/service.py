@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import BoundedCache
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.devices.device import Hardware
+from iomodel.devices.edits import capacity
+from iomodel.errors import InputError, shown, shown_name
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
-from iomodel.models.registry import model as find_model
-from iomodel.planning.engines import Engine, as_engine
-from iomodel.planning.numbers import as_share
+from iomodel.planning.checked_numbers import as_share
+from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.service_memory import Fit, RequestMemory
+from iomodel.planning.service_options import ServiceOptions
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
-from iomodel.planning.step.given import check_cache
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora, check_lora
-from iomodel.planning.step.precision import as_linear_dtype
-from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
-from iomodel.workloads.dtypes import WEIGHT_SIZE
+from iomodel.planning.step.step_arguments import as_layout, as_model, check_cache, check_types, with_precision
+from iomodel.planning.weights import ReplicaWeights, stage_layers
+from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served
 
 OVERHEAD = 2 * 2**30
 """Memory of a device for runtime, graphs and activations without an engine [B]. A round number, not measured."""
 UTILIZATION = 0.9
 """Usable share of a device's memory without an engine [-]."""
+DEVICES = 16
+"""Most devices whose memory a service keeps."""
+TYPES = ("dtype", "weight_dtype", "kv_dtype", "linear_dtype", "page_size", "attention_algorithm")
+"""Options of a step that all steps of a service share, besides its adapters."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Service:
     layout : Layout
         Parallel layout of a replica.
     types : mapping
-        ``dtype``, ``weight_dtype``, ``kv_dtype``, ``linear_dtype`` and ``page_size``, None for the default.
+        Options of :func:`iomodel.step`, by :data:`TYPES`; None for the default.
     memory_utilization : float or None
         Usable share of a device's memory [-]; None for 0.9, or the default of the engine.
     overhead_bytes : int or None
@@ -75,7 +86,7 @@ class Service:
     @property
     def name(self) -> str:
         """Name of the model."""
-        return self.model.name or self.model.title
+        return self.model.label
 
     @property
     def tokens(self) -> int:
@@ -125,33 +136,113 @@ class Service:
             self, model=spec, layout=draft_layout(spec, self.layout), types=types, speculation=None, lora=None
         )
 
+    @property
+    def weights(self) -> ReplicaWeights:
+        """Weights of a replica."""
+        return ReplicaWeights(
+            self.model, self.layout, self.types.get("dtype"), self.types.get("weight_dtype"), self.lora
+        )
+
+    @cached_property
+    def requests(self) -> RequestMemory:
+        """Memory of requests on a rank."""
+        dtype = self.types.get("kv_dtype") or self.model.kv_dtype or self.types.get("dtype")
+        page = self.page_size or (self.engine.block if self.engine else None)
+        return RequestMemory(
+            self.layout, known_kv_dtype(dtype or served(self.model.dtype)), page, shared=self.shared_tokens
+        )
+
+    @cached_property
+    def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:
+        return BoundedCache(DEVICES)
+
+    def memory(self, device: Hardware) -> Fit:
+        """Compute the memory of the device with the least room, once for each device.
+
+        Raises
+        ------
+        SpecError
+            The memory of the device is unknown.
+        InputError
+            No layer keeps anything of a request, so that any number of requests would fit.
+        """
+        # The entry keeps the device alive, so that no other object takes its id.
+        return self._memories.get(id(device), lambda: (device, self._fullest(device)))[1]
+
+    def most_requests(self, device: Hardware) -> int:
+        """Compute the requests that a replica takes: as many as fit, up to the engine's limit in each group."""
+        fits = self.memory(device).fits
+        if self.engine is None:
+            return fits
+        return min(fits, step_limits(self.engine, device)[1] * self.layout.data_parallel)
+
+    def _fullest(self, device: Hardware) -> Fit:
+        layers = stage_layers(self.model, self.layout)
+        stages = [self._stage(device, place, some) for place, some in enumerate(layers)]
+        filled = [stage for stage in stages if stage.request_bytes or stage.left < 0]
+        if not filled:
+            name = shown_name(self.name)
+            raise InputError(f"model: {name} keeps nothing of a request; allowed: a model with attention or a state")
+        return min(filled, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
+
+    def _stage(self, device: Hardware, place: int, layers: Sequence[DecoderLayer]) -> Fit:
+        """Compute the memory of a device in one stage; drafts are computed in the last."""
+        counted, draft = Counter(layers), self.draft
+        weights = self.weights.of_stage(layers, place)
+        request, shared = self.requests.own(counted, self.tokens), self.requests.of_prefix(counted)
+        if draft is not None and self.speculation is not None and place == self.layout.pipeline_parallel - 1:
+            own = self.speculation.draft == OWN
+            weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.layers, 0)
+            request += draft.requests.own(draft.model.counted, self.tokens)
+            shared += draft.requests.of_prefix(draft.model.counted)
+        kept = self._reserve(device, layers, weights)
+        overhead, low, high = kept.overhead, kept.low, kept.high
+        if self.overhead_bytes is not None:
+            overhead, low, high = self.overhead_bytes, None, None
+        return Fit(
+            capacity=capacity(device) if self.engine is None else seen_capacity(device),
+            usable=kept.usable,
+            weights=weights,
+            overhead=overhead,
+            token_bytes=sum(self.requests.cache(layer, 1, paged=False) for layer in layers),
+            request_bytes=request,
+            groups=self.layout.data_parallel,
+            block=1 if self.engine is None else self.engine.block,
+            overhead_low=low,
+            overhead_high=high,
+            shared_bytes=shared,
+            cache_ranks=self.layout.decode_context_parallel,
+        )
+
+    def _reserve(self, device: Hardware, layers: Sequence[DecoderLayer], weights: int) -> Reserve:
+        """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
+        if self.engine is None:
+            share = Fraction(repr(self.memory_utilization or UTILIZATION))
+            return Reserve(int(share * capacity(device)), OVERHEAD, None, None)
+        check_architecture(self.engine, device)
+        return reserve(
+            self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, self.step_tokens
+        )
+
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""
         return 0 if self.prefix_cache is None else self.prefix_cache.cached(prompt, self.page_size)
 
     def laid_out(self, layout: Layout) -> Service:
         """Return the service with another layout."""
-        return replace(self, layout=layout)
+        return self if layout == self.layout else replace(self, layout=layout)
 
 
 def as_service(
     model: ModelSpec | str,
     prompt: object,
     output: object,
-    layout: object,
-    types: Mapping[str, Any],
-    memory_utilization: object,
-    overhead_bytes: object,
-    engine: object = None,
+    layout: object = Layout(),
     step_tokens: object = None,
-    prefix_cache: object = None,
-    speculation: object = None,
-    lora: object = None,
+    **options: Unpack[ServiceOptions],
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
-    spec = model if isinstance(model, ModelSpec) else find_model(model)
-    if not isinstance(layout, Layout):
-        raise InputError(f"layout: {shown(layout)} given; allowed: an iomodel.Layout")
+    spec, types, layout = as_model(model), _types(options), as_layout(layout)
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
     tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:
@@ -162,50 +253,56 @@ def as_service(
             f"layout.context_parallel: {layout.context_parallel} given; allowed: 1, because plans do not divide "
             "prompts; decode_context_parallel divides caches"
         )
-    if prefix_cache is not None:
-        if not isinstance(prefix_cache, PrefixCache):
-            raise InputError(f"prefix_cache: {shown(prefix_cache)} given; allowed: an iomodel.PrefixCache")
-        prefix_cache.check(lengths["prompt"])
-        if prefix_cache.cascade and layout.decode_context_parallel > 1:
-            raise InputError(
-                "prefix_cache.cascade: True given with decode_context_parallel = "
-                f"{layout.decode_context_parallel}; allowed: False, because engines do not combine both"
-            )
-    if speculation is not None:
-        if not isinstance(speculation, Speculation):
-            raise InputError(f"speculation: {shown(speculation)} given; allowed: an iomodel.Speculation")
-        speculation.model_of(spec)
+    share, overhead = options.get("memory_utilization"), options.get("overhead_bytes")
+    lora = options.get("lora")
     check_lora(lora, spec)
-    check_cache(spec, types.get("kv_dtype"))
-    serving = as_engine(engine)
-    if serving is not None:
-        serving.check_cache(spec, layout)
+    check_cache(spec, types["kv_dtype"])
+    engine = as_engine(options.get("engine"))
+    if engine is not None:
+        engine.check_cache(spec, layout)
     return Service(
         model=spec,
         **lengths,
         layout=layout,
-        types=_checked(types),
-        memory_utilization=None if memory_utilization is None else as_share("memory_utilization", memory_utilization),
-        overhead_bytes=None if overhead_bytes is None else as_integer("overhead_bytes", overhead_bytes, least=0),
-        engine=serving,
+        types=types,
+        memory_utilization=None if share is None else as_share("memory_utilization", share),
+        overhead_bytes=None if overhead is None else as_integer("overhead_bytes", overhead, least=0),
+        engine=engine,
         step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
-        prefix_cache=prefix_cache,
-        speculation=speculation,
-        lora=lora,  # type: ignore[arg-type]
+        prefix_cache=_prefix_cache(options.get("prefix_cache"), lengths["prompt"], layout),
+        speculation=_speculation(options.get("speculation"), spec),
+        lora=lora,
     )
 
 
-def _checked(types: Mapping[str, Any]) -> FrozenDict[str, Any]:
-    """Validate the types, each known or None, and the page size."""
-    allowed: dict[str, Mapping[str, Any]] = {
-        "dtype": ELEMENT_SIZE,
-        "kv_dtype": KV_QUARTERS,
-        "weight_dtype": WEIGHT_SIZE,
-    }
-    for field, names in allowed.items():
-        value = types.get(field)
-        if value is not None and (not isinstance(value, str) or value not in names):
-            raise UnknownNameError(field, value, names)
-    as_linear_dtype(types.get("linear_dtype"))
-    page = types.get("page_size")
-    return FrozenDict({**types, "page_size": None if page is None else as_integer("page_size", page)})
+def _prefix_cache(cache: object, prompt: int, layout: Layout) -> PrefixCache | None:
+    if cache is None:
+        return None
+    if not isinstance(cache, PrefixCache):
+        raise InputError(f"prefix_cache: {shown(cache)} given; allowed: an iomodel.PrefixCache")
+    cache.check(prompt)
+    if cache.cascade and layout.decode_context_parallel > 1:
+        raise InputError(
+            f"prefix_cache.cascade: True given with decode_context_parallel = {layout.decode_context_parallel}; "
+            "allowed: False, because engines do not combine both"
+        )
+    return cache
+
+
+def _speculation(drafts: object, model: ModelSpec) -> Speculation | None:
+    if drafts is None:
+        return None
+    if not isinstance(drafts, Speculation):
+        raise InputError(f"speculation: {shown(drafts)} given; allowed: an iomodel.Speculation")
+    drafts.model_of(model)
+    return drafts
+
+
+def _types(options: Mapping[str, Any]) -> FrozenDict[str, Any]:
+    """Validate the types, each known or None, the page size, and the algorithm of attention."""
+    types = with_precision(options.get("precision"), {name: options.get(name) for name in TYPES})
+    check_types(types, WEIGHT_SIZE)
+    page, algorithm = types["page_size"], types["attention_algorithm"]
+    types["page_size"] = None if page is None else as_integer("page_size", page)
+    types["attention_algorithm"] = None if algorithm is None else find_algorithm(algorithm)
+    return FrozenDict(types)

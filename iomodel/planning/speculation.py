@@ -9,7 +9,7 @@ from pydantic import Field
 
 from iomodel.common.validation import Count, Model
 from iomodel.errors import InputError
-from iomodel.models.layers import SideLayer
+from iomodel.models.decoder_layer import SideLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout
@@ -76,7 +76,7 @@ class Speculation(Model):
         if draft.vocab_size != target.vocab_size:
             raise InputError(
                 f"speculation.draft: {self.draft} has {draft.vocab_size:,} tokens; allowed: a model with the "
-                f"vocabulary of {target.name or target.title}, {target.vocab_size:,} tokens"
+                f"vocabulary of {target.label}, {target.vocab_size:,} tokens"
             )
         return draft
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from iomodel.common.cache import BoundedCache
 from iomodel.devices.device import Hardware
-from iomodel.planning.memory import loaded_bytes
+from iomodel.models.spec import ModelSpec
 from iomodel.planning.service import Service
 from iomodel.planning.step.divided_cache import attended_seconds
-from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import Logits, StepTime, step
 from iomodel.planning.weights import stage_layers
 
@@ -20,6 +18,8 @@ POINTS = 3
 """Contexts at which a decode step is computed, for longer outputs."""
 CUTS = 32
 """Most cuts in the contexts of an output."""
+TIMED = BoundedCache[tuple[ModelSpec, Hardware, StepTime]](8192)
+"""Steps of all replicas; comparing the figures of models and devices is slower than a look-up by identity."""
 
 
 def sampled(first: int, last: int, points: int = POINTS) -> list[int]:
@@ -98,7 +98,7 @@ class ReplicaSteps:
         stages = [Counter(layers) for layers in stage_layers(service.model, service.layout)]
 
         def longest(before: int, tokens: int, rate: float) -> float:
-            return max(loaded_bytes(service, counted, before, tokens) for counted in stages) / rate
+            return max(service.requests.behind(counted, before, tokens) for counted in stages) / rate
 
         return longest(device, host, cache.host_bandwidth) + longest(device + host, disk, cache.disk_bandwidth)
 
@@ -184,32 +184,49 @@ class ReplicaSteps:
         return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
     def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
-        service = self.service
-        options = (*service.types.items(), ("logits", logits), ("shared_keys", shared_keys), ("lora", service.lora))
-        return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, options)
+        service, model, device = self.service, self.service.model, self.device
+        asked: dict[str, Any] = {
+            **service.types,
+            "batch": batch,
+            "q_len": q_len,
+            "kv_len": kv_len,
+            "layout": service.layout,
+            "lora": service.lora,
+            "logits": logits,
+            "shared_keys": shared_keys,
+        }
+        # The entry keeps the model and the device alive, so that no other objects take their ids.
+        key = id(model), id(device), *asked.items()
+        return TIMED.get(key, lambda: (model, device, step(model, device, **asked)))[2]
 
 
-@dataclass(frozen=True, eq=False)
-class _Same:
-    """A model or a device compared by identity, because comparing its figures is slower than a look-up."""
+class BatchTimes:
+    """Time of a decode step at any batch; non-decreasing in the batch, and at most proportional to it.
 
-    value: Any
+    At powers of two the time is the computed one, clamped to the range that an engine can reach: a batch is never
+    faster than a smaller one (which could be padded to it), and never slower than twice its half (it could run in two
+    steps). The load that a replica takes therefore grows with its batch, and a batch can be found by bisection.
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+    >>> times = BatchTimes(lambda batch: 1.0 + batch)
+    >>> times(3), times(64)
+    (4.0, 65.0)
+    """
 
-    def __hash__(self) -> int:
-        return id(self.value)
+    def __init__(self, compute: Callable[[int], float]) -> None:
+        self._compute = compute
+        self._known: dict[int, float] = {}
 
+    def __call__(self, batch: int) -> float:
+        """Return the time at a batch [s]."""
+        low = 1 << (batch.bit_length() - 1)
+        below = self._knot(low)
+        return below if low == batch else below + (self._knot(2 * low) - below) * ((batch - low) / low)
 
-@lru_cache(maxsize=8192)
-def _timed(
-    model: _Same,
-    device: _Same,
-    batch: int,
-    q_len: int,
-    kv_len: int,
-    layout: Layout,
-    options: tuple[tuple[str, Any], ...],
-) -> StepTime:
-    return step(model.value, device.value, batch=batch, q_len=q_len, kv_len=kv_len, layout=layout, **dict(options))
+    def _knot(self, batch: int) -> float:
+        if batch not in self._known:
+            seconds = self._compute(batch)
+            if batch > 1:
+                half = self._knot(batch // 2)
+                seconds = min(max(seconds, half), 2 * half)
+            self._known[batch] = seconds
+        return self._known[batch]

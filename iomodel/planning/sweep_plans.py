@@ -231,7 +231,7 @@ def _label(value: Any) -> Any:
     if isinstance(value, int | float | str):
         return value
     if isinstance(value, Hardware):
-        return value.id or value.name
+        return value.label
     if isinstance(value, ModelSpec):
         return value.label
     if isinstance(value, list | tuple):

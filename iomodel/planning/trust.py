@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
@@ -30,7 +30,7 @@ class Trust(NamedTuple):
 
     def of(self, device: Hardware) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return all assumptions about one device, and what is left out on it."""
-        name = device.id or device.name
+        name = device.label
         return (*self.common, *self.assumed[name]), self.left_out[name]
 
 
@@ -40,7 +40,7 @@ def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layou
     assumed, left_out = {}, {}
     several, nodes = any(layout.devices > 1 for layout in tried), False
     for device in devices:
-        name = device.id or device.name
+        name = device.label
         nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
         stated, left_out[name] = _of_rates(device, dtype)
         assumed[name] = (*stated, *_unsourced(device, dtype, several))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from iomodel.models.registry import DecoderLayer, ModelSpec
-from iomodel.planning.service import Service
-from iomodel.planning.speculation import OWN
 from iomodel.planning.step.layout import Layout, layer_linears
+from iomodel.planning.step.lora import Lora
 from iomodel.workloads.dtypes import QUANTISED, in_bytes, known_dtype, served
 
 STORED = {"tf32": "fp32"}
@@ -34,18 +34,75 @@ class WeightTypes(NamedTuple):
     rest: str
 
 
-def weight_types(service: Service) -> WeightTypes:
-    """Resolve the weight types of a step; weights not quantised in a release have the type of the activations.
+@dataclass(frozen=True)
+class ReplicaWeights:
+    """Weights of a model and of its adapters on the ranks of a layout.
 
-    >>> from iomodel.planning.service import as_service
-    >>> weight_types(as_service("gpt-oss-20b", 100, 10, Layout(), {}, 0.9, 0))
-    WeightTypes(dense='bf16', experts='mxfp4', rest='bf16')
+    `dtype` is the type of the activations, `weight_dtype` that of all matrices; None for the defaults of the model.
     """
-    model, dtype, weights = service.model, service.types.get("dtype"), service.types.get("weight_dtype")
-    rest = dtype or served(model.dtype)
-    dense = weights or (model.dtype if model.dtype in QUANTISED else rest)
-    names = dense, weights or model.expert_dtype or dense, rest
-    return WeightTypes(*(known_dtype(STORED.get(name, name), "weight_dtype") for name in names))
+
+    model: ModelSpec
+    layout: Layout
+    dtype: str | None = None
+    weight_dtype: str | None = None
+    lora: Lora | None = None
+
+    @property
+    def types(self) -> WeightTypes:
+        """Types of a step; weights not quantised in a release have the type of the activations.
+
+        >>> from iomodel.models.registry import model
+        >>> ReplicaWeights(model("gpt-oss-20b"), Layout()).types
+        WeightTypes(dense='bf16', experts='mxfp4', rest='bf16')
+        """
+        rest = self.dtype or served(self.model.dtype)
+        dense = self.weight_dtype or (self.model.dtype if self.model.dtype in QUANTISED else rest)
+        names = dense, self.weight_dtype or self.model.expert_dtype or dense, rest
+        return WeightTypes(*(known_dtype(STORED.get(name, name), "weight_dtype") for name in names))
+
+    @property
+    def released(self) -> bool:
+        """True if matrices have the types of the release."""
+        return self.weight_dtype is None
+
+    def of_stage(self, layers: Sequence[DecoderLayer], place: int) -> int:
+        """Compute the weights of the fullest rank of a stage, those of adapters included [B]."""
+        hidden, types = self.model.hidden_size, self.types
+        total = self._outside(first=place == 0, last=place == self.layout.pipeline_parallel - 1)
+        for layer, times in Counter(layers).items():
+            by_type = layer_weights(layer, hidden, self.layout, types, self.released)
+            total.update({dtype: times * elements for dtype, elements in by_type.items()})
+            if self.lora is not None:
+                adapter = self.lora.elements(layer, hidden, self.layout)
+                total[types.rest] += times * self.lora.adapters * adapter
+        return total.bytes
+
+    def of_further_layer(self) -> int:
+        """Compute the weights of a layer that shares the tables of its model, and of those beside it, on a rank [B]."""
+        types = self.types
+        weights = layer_weights(self.model.layers[0], self.model.hidden_size, self.layout, types, self.released)
+        weights[types.rest] += sum(side.in_features * side.out_features for side in self.model.side)
+        return weights.bytes
+
+    def _outside(self, first: bool, last: bool) -> Elements:
+        """Count weights outside the layers on the first and last stage, rows of tables divided among ranks."""
+        model, rest = self.model, self.types.rest
+        rows = -(-model.vocab_size // self.layout.tensor_parallel)
+        weights = Elements()
+        weights[rest] += int(first) * rows * model.hidden_size
+        if last and not (first and model.tied_embeddings):
+            head = model.head_dtype if self.released else None
+            weights[head or rest] += rows * model.hidden_size
+        weights[rest] += final_vectors(model, rows) * last + model.other_weights * first
+        weights[rest] += sum(side.in_features * side.out_features * side.times for side in model.side) * first
+        return weights
+
+
+def final_vectors(model: ModelSpec, rows: int) -> int:
+    """Count the weights of the norm behind the last layer, and of the biases of some rows of the output layer."""
+    final = model.layers[-1]
+    norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
+    return norm + rows * model.lm_head_bias
 
 
 def stage_layers(model: ModelSpec, layout: Layout) -> list[tuple[DecoderLayer, ...]]:
@@ -54,32 +111,6 @@ def stage_layers(model: ModelSpec, layout: Layout) -> list[tuple[DecoderLayer, .
     share, more = divmod(len(model.layers), stages)
     starts = [place * share + min(place, more) for place in range(stages + 1)]
     return [model.layers[first:last] for first, last in pairwise(starts)]
-
-
-def stage_weights(service: Service, layers: Sequence[DecoderLayer], place: int) -> int:
-    """Compute the weights of the fullest rank of a stage, those of adapters included [B]."""
-    model, layout, types = service.model, service.layout, weight_types(service)
-    total = _outside(service, types, first=place == 0, last=place == layout.pipeline_parallel - 1)
-    for layer, times in Counter(layers).items():
-        by_type = layer_weights(layer, model.hidden_size, layout, types, service.types.get("weight_dtype") is None)
-        total.update({dtype: times * elements for dtype, elements in by_type.items()})
-        if service.lora is not None:
-            adapter = service.lora.elements(layer, model.hidden_size, layout)
-            total[types.rest] += times * service.lora.adapters * adapter
-    return total.bytes
-
-
-def draft_weights(service: Service) -> int:
-    """Compute the weights of the drafts on a rank [B]; a further layer shares the tables of its model."""
-    draft = service.draft
-    if draft is None:
-        return 0
-    if service.speculation is None or service.speculation.draft != OWN:
-        return stage_weights(draft, draft.model.layers, 0)
-    types, released = weight_types(draft), draft.types.get("weight_dtype") is None
-    weights = layer_weights(draft.model.layers[0], draft.model.hidden_size, draft.layout, types, released)
-    weights[types.rest] += sum(side.in_features * side.out_features for side in draft.model.side)
-    return weights.bytes
 
 
 def layer_weights(
@@ -104,24 +135,3 @@ def layer_weights(
         weights[STORED.get(dtype, dtype)] += linear.times * linear.in_features * linear.out_features
     weights[types.rest] += layer.vectors(hidden)
     return weights
-
-
-def _outside(service: Service, types: WeightTypes, first: bool, last: bool) -> Elements:
-    """Count weights outside the layers on the first and last stage, rows of tables divided among ranks."""
-    model, layout = service.model, service.layout
-    table = _share(model.vocab_size, layout.tensor_parallel) * model.hidden_size
-    weights = Elements()
-    weights[types.rest] += int(first) * table
-    if last and not (first and model.tied_embeddings):
-        chosen = service.types.get("weight_dtype") is not None
-        weights[types.rest if chosen or model.head_dtype is None else model.head_dtype] += table
-    final = model.layers[-1]
-    norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
-    bias = _share(model.vocab_size, layout.tensor_parallel) * model.lm_head_bias
-    weights[types.rest] += (norm + bias) * last + model.other_weights * first
-    weights[types.rest] += sum(side.in_features * side.out_features * side.times for side in model.side) * first
-    return weights
-
-
-def _share(size: int, ranks: int) -> int:
-    return -(-size // ranks)

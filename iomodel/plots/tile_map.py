@@ -14,17 +14,15 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import sizes_text
 from iomodel.common.validation import as_integer
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.alphabet import (
-    LAUNCH,
-)
+from iomodel.nests.alphabet import LAUNCH
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.check import Check, check
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Launch, layouts_for, placements
+from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.attention import Attention, as_attention
@@ -94,7 +92,7 @@ def tile_map(
         if launch:
             raise InputError(f"{next(iter(launch))}: given; allowed: only with an implementation, on a device")
         solution = solve(algorithm, as_call(workload), device, implementation=TEXTBOOK, **budget, **options)
-        bound = BoundCall.bind(algorithm, solution.cost.workload, options)
+        bound = Question.ask(algorithm, solution.cost.workload, device, options=options).bound({})
         step, amount, unit = (solution.budget.alignment,) * 2, solution.budget.amount, solution.budget.unit
 
         def judge(sizes: Mapping[str, int]) -> Judged:
@@ -162,7 +160,7 @@ def _steps(
     options: Mapping[str, Any],
 ) -> tuple[int, int]:
     """Compute the steps that tiles are multiples of in every layout of the warps [rows]."""
-    bound = BoundCall.bind(algorithm, call, options)
+    bound = Question.ask(algorithm, call, device, options=options).bound({})
     (placed,) = placements(bound.algorithm, call, device, kernel, dict(bound.structure), bound.kind)
     layout = placed.residency
     steps = [placed.steps(Launch(layout, warps, along, min(layout.stages))) for along in placed.layouts(warps)]

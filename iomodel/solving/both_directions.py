@@ -8,25 +8,20 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.frozen_dict import FrozenDict
+from iomodel.algorithms import name_of
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import compulsory, largest_bounds
-from iomodel.counting.options import only_taken
-from iomodel.devices.device import Hardware
-from iomodel.devices.rates import rates
-from iomodel.nests.alphabet import LAUNCH_NAMES
-from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.nests.implementation import TEXTBOOK
+from iomodel.solving.by_pass import in_turn, in_whole, joined
 from iomodel.solving.certificate import Certificate, RunnerUp
+from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
-from iomodel.timing.clock import TimedLaunch, clock_for
-from iomodel.timing.parameters import DEFAULT
+from iomodel.timing.clock import TimedLaunch
 from iomodel.timing.totals import dram_interval, seconds_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
-Passes = Sequence[tuple[str, Solution]]
+Passes = Mapping[str, Solution]
 DEFERRED = ("certificate", "budget", "saturated", "placed", "dram_bytes")
 """Fields that are computed when they are first read."""
 
@@ -39,42 +34,33 @@ class Joined(NamedTuple):
     seconds: float
 
 
-def solve_both(
-    algorithm: AlgorithmLike,
-    call: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: str | Implementation | None,
-    solve_pass: Callable[[Attention | VarlenAttention, Mapping[str, Any]], Solution],
-    options: Mapping[str, Any],
-    top: int,
-) -> Solution:
+def solve_both(question: Question, solve_pass: Callable[[Question], Solution], top: int) -> Solution:
     """Solve each pass, the forward pass first: the backward pass takes the options that it chose.
 
     Each kernel takes its fastest launch, so that the tiles name no warps and stages.
     """
-    declaration, chosen, passes = find_algorithm(algorithm), dict(options), []
-    for direction in ("forward", "backward"):
-        taken = only_taken(declaration, direction, chosen)
-        solution = solve_pass(call.model_copy(update={"direction": direction}), taken)
-        chosen |= {name: solution.options[name] for name in solution.searched}
-        passes.append((direction, _timed(algorithm, solution, device, implementation)))
-    bound = BoundCall.bind(declaration, call, chosen)
-    names = bound.tiles
-    best = _joined(names, [(direction, as_runner_up(solution)) for direction, solution in passes])
-    libraries = dict.fromkeys(solution.implementation for _, solution in passes)
-    whole = cache(lambda: _whole(algorithm, bound, device, implementation, passes, best))
+
+    def solved(part: Question) -> tuple[Solution, Mapping[str, Any]]:
+        solution = solve_pass(part)
+        return _timed(part, solution), {name: solution.options[name] for name in solution.searched}
+
+    passes, chosen = in_turn(question, solved)
+    bound = question.bound(chosen)
+    best = _joined(bound.tiles, {direction: as_runner_up(solution) for direction, solution in passes.items()})
+    solutions = passes.values()
+    whole = cache(lambda: _whole(question, bound, passes, best))
     return Solution.deferring(
         {name: _field(name, whole) for name in DEFERRED},
-        algorithm=name_of(algorithm),
+        algorithm=name_of(question.algorithm),
         tiles=best.tiles,
         cost=bound.cost(best.tiles),
         epsilon=0.0,
-        implementation=" and ".join(libraries),
+        implementation=" and ".join(dict.fromkeys(solution.implementation for solution in solutions)),
         seconds=best.seconds,
-        searched=tuple(dict.fromkeys(name for _, solution in passes for name in solution.searched)),
-        ranked=_ranked(names, passes, top) if top > 1 else (),
-        notes=tuple(dict.fromkeys(note for _, solution in passes for note in solution.notes)),
-        hardware=device,
+        searched=tuple(dict.fromkeys(name for solution in solutions for name in solution.searched)),
+        ranked=_ranked(bound.tiles, passes, top) if top > 1 else (),
+        notes=tuple(dict.fromkeys(note for solution in solutions for note in solution.notes)),
+        hardware=question.device,
     )
 
 
@@ -88,104 +74,82 @@ def as_runner_up(solution: Solution) -> RunnerUp:
     return RunnerUp(solution.tiles, solution.cost.hbm_bytes, solution.seconds)
 
 
-def _named(names: Sequence[str], direction: str, tile: str) -> str:
-    """Return the name of a tile of a pass in a call of both."""
-    return f"bwd_{tile}" if direction == "backward" and f"bwd_{tile}" in names else tile
-
-
-def _joined(names: Sequence[str], passes: Sequence[tuple[str, RunnerUp]]) -> Joined:
+def _joined(names: Sequence[str], passes: Mapping[str, RunnerUp]) -> Joined:
     """Join the tiles of both passes."""
-    tiles = {
-        _named(names, direction, tile): size
-        for direction, choice in passes
-        for tile, size in choice.tiles.items()
-        if tile not in LAUNCH_NAMES
-    }
-    ordered = FrozenDict({name: tiles[name] for name in names if name in tiles})
-    requested = sum(choice.hbm_bytes for _, choice in passes)
-    return Joined(ordered, requested, sum(choice.seconds or 0.0 for _, choice in passes))
+    requested = sum(choice.hbm_bytes for choice in passes.values())
+    tiles = joined(names, {direction: choice.tiles for direction, choice in passes.items()})
+    return Joined(tiles, requested, sum(choice.seconds or 0.0 for choice in passes.values()))
 
 
 def _ranked(names: Sequence[str], passes: Passes, top: int) -> tuple[RunnerUp, ...]:
     """Return the fastest pairs of tiles."""
-    pairs = product(*([(direction, choice) for choice in solution.ranked] for direction, solution in passes))
-    ranked = sorted((_joined(names, pair) for pair in pairs), key=lambda joined: joined.seconds)
-    distinct = {joined.tiles: RunnerUp(*joined) for joined in reversed(ranked)}
+    pairs = product(*(solution.ranked for solution in passes.values()))
+    ranked = sorted(
+        (_joined(names, dict(zip(passes, pair, strict=True))) for pair in pairs), key=lambda one: one.seconds
+    )
+    distinct = {one.tiles: RunnerUp(*one) for one in reversed(ranked)}
     return tuple(sorted(distinct.values(), key=lambda choice: choice.seconds or 0.0)[:top])
 
 
-def _whole(
-    algorithm: AlgorithmLike,
-    bound: BoundCall,
-    device: Hardware,
-    implementation: str | Implementation | None,
-    passes: Passes,
-    best: Joined,
-) -> Mapping[str, Any]:
+def _whole(question: Question, bound: BoundCall, passes: Passes, best: Joined) -> Mapping[str, Any]:
     """Compute the fields that compare tiles; the limits on their growth are those of the slower pass."""
-    slower_direction, slower = max(passes, key=lambda entry: entry[1].seconds or 0.0)
-    why, names, workload = slower.certificate, bound.tiles, bound.workload
+    slower_direction, slower = max(passes.items(), key=lambda entry: entry[1].seconds or 0.0)
+    why, names, workload, algorithm = slower.certificate, bound.tiles, bound.workload, question.algorithm
     assert isinstance(workload, Attention | VarlenAttention)
-    chosen = {direction: as_runner_up(solution) for direction, solution in passes}
+    chosen = {direction: as_runner_up(solution) for direction, solution in passes.items()}
     others = [
-        _joined(names, list({**chosen, direction: solution.certificate.runner_up}.items()))
-        for direction, solution in passes
+        _joined(names, {**chosen, direction: solution.certificate.runner_up})
+        for direction, solution in passes.items()
         if solution.certificate.runner_up is not None
     ]
-    second = min(others, key=lambda joined: joined.seconds, default=None)
+    second = min(others, key=lambda pair: pair.seconds, default=None)
 
     def instead(kind: str) -> RunnerUp | None:
-        found = {direction: getattr(solution.certificate, kind) for direction, solution in passes}
+        found = {direction: getattr(solution.certificate, kind) for direction, solution in passes.items()}
         if not any(found.values()):
             return None
-        tiles = [(direction, choice or chosen[direction]) for direction, choice in found.items()]
-        return RunnerUp(*_joined(names, tiles))
+        return RunnerUp(*_joined(names, {direction: found[direction] or chosen[direction] for direction in passes}))
 
     cost = bound.cost(best.tiles)
     lower, any_schedule = largest_bounds(algorithm, workload, sram_bytes=why.memory)
     certificate = Certificate(
         binding=why.binding,
-        next_step=replace(why.next_step, tile=_named(names, slower_direction, why.next_step.tile)),
+        next_step=replace(why.next_step, tile=in_whole(names, slower_direction, why.next_step.tile)),
         runner_up=None if second is None else RunnerUp(*second),
-        least_hbm_bytes=sum(solution.certificate.least_hbm_bytes for _, solution in passes),
+        least_hbm_bytes=sum(solution.certificate.least_hbm_bytes for solution in passes.values()),
         lower_bound=lower,
         ratio=cost.hbm_bytes / lower.bytes,
-        examined=sum(solution.certificate.examined for _, solution in passes),
+        examined=sum(solution.certificate.examined for solution in passes.values()),
         any_schedule=any_schedule,
         memory=why.memory,
         least_traffic=instead("least_traffic"),
         shipped=instead("shipped"),
     )
-    launches = [_launched(algorithm, solution, device, implementation) for _, solution in passes]
+    launches = [
+        _launched(question.in_direction(direction, solution.options), solution)
+        for direction, solution in passes.items()
+    ]
     kernels = [kernel for launch in launches for kernel in launch.kernels]
-    capacity = rates(device, workload.dtype).cached
+    distinct, capacity = compulsory(algorithm, workload).bytes, question.rates.cached
     return {
         "certificate": certificate,
         "budget": slower.budget,
-        "saturated": all(solution.saturated for _, solution in passes),
+        "saturated": all(solution.saturated for solution in passes.values()),
         "placed": slower.placed,
-        "dram_bytes": dram_interval(kernels, compulsory(algorithm, workload).bytes, cost.hbm_bytes, capacity),
+        "dram_bytes": dram_interval(kernels, distinct, cost.hbm_bytes, capacity),
     }
 
 
-def _launched(
-    algorithm: AlgorithmLike, solution: Solution, device: Hardware, implementation: str | Implementation | None
-) -> TimedLaunch:
+def _launched(question: Question, solution: Solution) -> TimedLaunch:
     """Time the tiles of one pass by the kernels that they are of."""
-    call, known = solution.cost.workload, find_algorithm(algorithm).implementations
-    assert isinstance(call, Attention | VarlenAttention)
+    known = question.algorithm.implementations
     named = next((each for each in known if each.name == solution.implementation), TEXTBOOK)
-    clock = clock_for(
-        algorithm, call, device, solution.options, DEFAULT, rates(device, call.dtype), implementation or named
-    )
-    launch = {name: size for name, size in solution.tiles.items() if name in LAUNCH_NAMES}
-    return clock.fastest({name: size for name, size in solution.tiles.items() if name not in launch}, launch)
+    asked = question if question.implementation is not None else question.by(named)
+    return asked.choosing(solution.options).launched(solution.tiles)
 
 
-def _timed(
-    algorithm: AlgorithmLike, solution: Solution, device: Hardware, implementation: str | Implementation | None
-) -> Solution:
+def _timed(question: Question, solution: Solution) -> Solution:
     """Add the time of a pass that no kernel of the device runs."""
     if solution.seconds is not None:
         return solution
-    return replace(solution, seconds=seconds_of(_launched(algorithm, solution, device, implementation).times, DEFAULT))
+    return replace(solution, seconds=seconds_of(_launched(question, solution).times, question.parameters))

@@ -7,81 +7,58 @@ kernels choose per call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike
-from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.elementwise import ceil_div
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import check_numbers, numbers_of
-from iomodel.devices.device import Hardware
-from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.implementation import Implementation
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
+from iomodel.solving.question import Question, products
 from iomodel.solving.tile_table import tile_tables
 from iomodel.timing.clock import Clock, clock_for
-from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Shape
 
-ROWS = 128
-"""Rows of a tile in the rule for packing [rows]."""
-
-
-@dataclass(frozen=True, eq=False)
-class TileSearch:
-    """A call on a device by an implementation, with the given options and the assumptions of the time model."""
-
-    algorithm: AlgorithmLike
-    call: Attention | VarlenAttention
-    device: Hardware
-    implementation: Implementation
-    min_block_kv: int | None
-    min_blocks_per_sm: int
-    options: Mapping[str, Any]
-    parameters: Parameters
-
-    def setting(self, searched: Mapping[str, Any]) -> Setting:
-        """Lay the call out under a choice of the searched options."""
-        searched = {name: searched[name] for name in self.implementation.searched if name in searched}
-        chosen = {**self.options, **searched}
-        ways = ways_for(
-            self.algorithm, self.call, self.device, self.implementation, self.min_block_kv, self.min_blocks_per_sm,
-            chosen,
-        )  # fmt: skip
-        return Setting(self, searched, ways)
+LAUNCH = ("shared", "less_keys", "warps", "stages")
+"""Columns of a candidate that an answer keeps beside its time, traffic, tiles and options."""
+PREFERENCE = ("seconds", "requested", "less_keys", "shared", "warps")
+"""The quantities that decide between candidates, in this order: all of them are better when they are less."""
 
 
 @dataclass(frozen=True)
 class Setting:
     """The launch configurations of a call under one choice of the searched options, with their timer."""
 
-    question: TileSearch
+    question: Question
     searched: Mapping[str, Any]
     variants: LaunchProblems
+
+    @classmethod
+    def of(cls, question: Question, searched: Mapping[str, Any]) -> Setting:
+        """Lay a call out under a choice of the options that its kernels search."""
+        own = {name: searched[name] for name in question.library.searched if name in searched}
+        return cls(question, own, ways_for(question, own))
 
     @cached_property
     def clock(self) -> Clock:
         """The timer."""
         ask, laid = self.question, self.variants
-        known = rates(ask.device, ask.call.dtype)
         return clock_for(
-            ask.algorithm, ask.call, ask.device, laid.ask.options, ask.parameters, known, ask.implementation,
+            ask.algorithm, ask.call, ask.device, laid.ask.options, ask.parameters, ask.rates, ask.library,
             laid.placements,
         )  # fmt: skip
 
@@ -125,7 +102,8 @@ class SettingGroup:
         """Return one of the settings, built on first use."""
         if place not in self._built:
             own = {**self.setting.searched, **self.numbers[place]}
-            self._built[place] = self.setting if own == self.setting.searched else self.setting.question.setting(own)
+            same = own == self.setting.searched
+            self._built[place] = self.setting if same else Setting.of(self.setting.question, own)
         return self._built[place]
 
     def clock(self, place: int) -> Clock:
@@ -177,16 +155,15 @@ class SettingGroup:
 
     def bound(self, place: int) -> BoundCall:
         """Return the call with the options of one of the settings."""
-        ask = self.setting.question
-        chosen = {**ask.options, **self.setting.searched, **self.numbers[place]}
-        return BoundCall.bind(ask.algorithm, ask.call, chosen)
+        return self.setting.question.bound({**self.setting.searched, **self.numbers[place]})
 
     def shipped(self, place: int) -> Mapping[str, int] | None:
         """Return the tile that the implementation ships under one of the settings."""
         if place not in self._shipped:
             ask = self.setting.question
             options = {**self.setting.variants.ask.options, **self.numbers[place]}
-            self._shipped[place] = shipped_tile(ask.implementation, ask.call, ask.device, options)
+            assert isinstance(ask.call, Attention | VarlenAttention)
+            self._shipped[place] = shipped_tile(ask.library, ask.call, ask.device, options)
         return self._shipped[place]
 
 
@@ -219,8 +196,8 @@ class Candidates:
             least = min([least, *(part["seconds"].min() for part in found)])
             parts.extend(found)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-        keys = ("place", "family", "warps", "shared", "less_keys", "requested", "seconds")
-        order: Any = np.lexsort([columns[name] for name in keys]) if parts else []
+        keys = (*PREFERENCE, "family", "place")
+        order: Any = np.lexsort([columns[name] for name in reversed(keys)]) if parts else []
         sorted_columns = {name: column[order] for name, column in columns.items()}
         return cls(tuple(families), tuple(chain(*ways)), sorted_columns, frozenset(left))
 
@@ -242,6 +219,16 @@ class Candidates:
         way = self.ways[at["way"]]
         return self.families[at["family"]], at["number"], way, way.sizes((at["outer"], at["inner"]))
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The columns of the fastest candidate, with its tiles and searched options by name; empty without any."""
+        if not self.columns:
+            return {}
+        family, number, _, sizes = self.first
+        kept = {name: self.columns[name][:1] for name in (*PREFERENCE, *LAUNCH)}
+        chosen = {**sizes, **family.setting.searched, **family.numbers[number]}
+        return {**kept, **{name: np.array([value]) for name, value in chosen.items()}}
+
     def of(self, place: int) -> tuple[Setting, LaunchProblem, Tile, float]:
         """Return the setting, launch configuration, tile and time [s] of one candidate."""
         at = {name: column[place] for name, column in self.columns.items()}
@@ -261,7 +248,7 @@ class Candidates:
         return tuple(self.columns[name][place] for name in names)
 
 
-def candidates(question: TileSearch, whole: bool = True) -> Candidates:
+def candidates(question: Question, whole: bool = True) -> Candidates:
     """Time every tile that fits, or those alone that may be the fastest.
 
     Raises
@@ -273,7 +260,7 @@ def candidates(question: TileSearch, whole: bool = True) -> Candidates:
     """
     found = Candidates.timed(families(question), whole)
     if not found.columns:
-        raise nothing_fits(question.algorithm, question.device, found.families[0].setting.variants.ways)
+        raise nothing_fits(question, found.families[0].setting.variants.ways)
     return found
 
 
@@ -282,23 +269,22 @@ def _columns(numbers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: np.array([chosen[name] for chosen in numbers]) for name in numbers[0]}
 
 
-def families(question: TileSearch, alike: Attention | None = None) -> list[SettingGroup]:
+def families(question: Question, alike: Attention | None = None) -> list[SettingGroup]:
     """Build the settings of every choice of the searched options; raise the first error if every choice is refused.
 
     The options are those that are searched for the call, or for one `alike` where the question stands for several.
     """
-    taken = find_algorithm(question.algorithm).takes(question.call.direction)
-    free = _free(question.implementation, alike or question.call, taken, question.options)
+    free = question.free(alike)
     numeric = {name: values for name, values in free.items() if name in NUMBERS}
     found: list[SettingGroup] = []
     failure: InputError | InfeasibleError | None = None
-    for words in _products({name: values for name, values in free.items() if name not in numeric}):
+    for words in products({name: values for name, values in free.items() if name not in numeric}):
         base: Setting | None = None
         numbers, most = [], []
-        for chosen in _products(numeric):
+        for chosen in products(numeric):
             try:
                 if base is None:
-                    base = question.setting({**words, **chosen})
+                    base = Setting.of(question, {**words, **chosen})
                 limit = base.most_kv({name: as_integer(name, value) for name, value in chosen.items()})
             except (InputError, InfeasibleError) as error:  # more splits than key tiles, say
                 if not free:
@@ -313,51 +299,3 @@ def families(question: TileSearch, alike: Attention | None = None) -> list[Setti
         assert failure is not None  # every choice was refused
         raise failure
     return found
-
-
-def choices(
-    implementation: Implementation,
-    call: Attention | VarlenAttention,
-    taken: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """Yield each combination of the searched options that are not given."""
-    return _products(_free(implementation, call, taken, options))
-
-
-def _free(
-    implementation: Implementation,
-    call: Attention | VarlenAttention,
-    taken: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> dict[str, Sequence[Any]]:
-    return {
-        name: values
-        for name, values in implementation.searched.items()
-        if name not in options and (_underfilled(call) if name == "packed" else name in taken)
-    }
-
-
-def _products(values: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield each combination of the values."""
-    for chosen in product(*values.values()):
-        yield dict(zip(values, chosen, strict=True))
-
-
-def _underfilled(call: Attention | VarlenAttention) -> bool:
-    """Check that packing the rows of grouped heads fills tiles better; lengths that differ are packed."""
-    if call.heads == call.kv_heads:
-        return False
-    return isinstance(call, VarlenAttention) or bool(underfilled(call.q_len, call.group))
-
-
-def underfilled(q_len: Any, group: Any) -> Any:
-    """Check that tiles of one head are filled to less than 0.9 of those of a packed group; numbers or arrays.
-
-    This is the rule of FlashAttention-3 (github.com/Dao-AILab/flash-attention, hopper: heuristics.h, should_pack_gqa).
-    """
-
-    def filled(rows: Any) -> Any:
-        return rows / (ceil_div(rows, ROWS) * ROWS)
-
-    return filled(q_len) < 0.9 * filled(q_len * group)

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
-from iomodel.devices.device import Hardware
-from iomodel.nests.implementation import Implementation
-from iomodel.solving.candidates import Candidates, TileSearch, candidates
+from iomodel.solving.candidates import Candidates, candidates
 from iomodel.solving.certificate import RunnerUp
-from iomodel.solving.on_device import Timed, binding_of
+from iomodel.solving.on_device import TimedTiles, binding_of
+from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.clock import TimedLaunch
-from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.totals import dram_interval, seconds_of
-from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
 
 
-def solve_fastest(
-    algorithm: AlgorithmLike,
-    call: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: Implementation,
-    min_block_kv: int | None,
-    min_blocks_per_sm: int,
-    options: Mapping[str, Any],
-    parameters: Parameters = DEFAULT,
-    top: int = 1,
-) -> Solution:
+def solve_fastest(question: Question, top: int = 1) -> Solution:
     """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
-    question = TileSearch(algorithm, call, device, implementation, min_block_kv, min_blocks_per_sm, options, parameters)
     ranked = _ranking(question)
     group, place, way, sizes = ranked.first
     whole = cache(lambda: _compared(question))
     return Solution.deferring(
         {name: _field(name, whole) for name in ("certificate", "budget", "saturated", "placed", "dram_bytes")},
-        algorithm=name_of(algorithm),
+        algorithm=name_of(question.algorithm),
         tiles=FrozenDict({**sizes, "warps": way.launch.warps, "stages": way.launch.stages}),
         cost=group.bound(place).cost(sizes),
         epsilon=0.0,
-        implementation=implementation.name,
-        seconds=seconds_of(_launched(ranked).times, parameters),
+        implementation=question.library.name,
+        seconds=seconds_of(_launched(ranked).times, question.parameters),
         searched=(*group.setting.searched,),
         ranked=_best(ranked.whole, top) if top > 1 else (),
         notes=(),
-        hardware=device,
+        hardware=question.device,
     )
 
 
@@ -59,8 +44,8 @@ def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any
     return lambda _: getattr(whole(), name)
 
 
-@lru_cache(maxsize=1)  # by identity: a solution whose certificate is read later searches anew, and keeps no arrays
-def _ranking(question: TileSearch) -> Candidates:
+@lru_cache(maxsize=1)  # a solution whose certificate is read later searches anew, and keeps no arrays
+def _ranking(question: Question) -> Candidates:
     return candidates(question, whole=False)
 
 
@@ -75,7 +60,7 @@ def _launched(ranked: Candidates) -> TimedLaunch:
     return group.clock(place).timed(plain, way.placement, way.launch, int(ranked.columns["blocks"][0]))
 
 
-def _compared(question: TileSearch) -> Solution:
+def _compared(question: Question) -> Solution:
     """Return the solution of a search with the tiles that its certificate compares."""
     ranked = _ranking(question).whole
     setting, way, tile, seconds = ranked.of(0)
@@ -85,7 +70,7 @@ def _compared(question: TileSearch) -> Solution:
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
     shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
-    timed = Timed(
+    timed = TimedTiles(
         seconds_of(launch.times, question.parameters),
         dram_interval(
             launch.kernels,

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import compulsory, largest_bounds
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
-from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError
-from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import Budget
-from iomodel.placement.check_layer import check_layer
-from iomodel.placement.gemm_tiles import Tile, on_chip, room
+from iomodel.placement.check import check_layer
+from iomodel.placement.gemm_tiles import GemmTile, buffered, on_chip
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
+from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
-from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.parameters import Parameters
 from iomodel.timing.totals import dram_interval, seconds_of
 from iomodel.workloads.linear import Linear
 
@@ -36,7 +32,7 @@ GROWN = ("block_m", "block_n")
 class LayerCandidate:
     """A tile of a layer with the kernels that run it and its exact cost."""
 
-    tile: Tile
+    tile: GemmTile
     kernels: tuple[KernelTime, ...]
     cost: Cost
     parameters: Parameters
@@ -53,19 +49,12 @@ class LayerCandidate:
         return RunnerUp(FrozenDict(tiles), self.cost.hbm_bytes, self.seconds)
 
 
-def solve_layer(
-    algorithm: AlgorithmLike,
-    layer: Linear,
-    device: Hardware,
-    implementation: Implementation,
-    min_blocks_per_sm: int,
-    options: Mapping[str, Any],
-    parameters: Parameters = DEFAULT,
-    top: int = 1,
-) -> Solution:
+def solve_layer(question: Question, top: int = 1) -> Solution:
     """Solve for the least time of a linear layer, as :func:`iomodel.solve` with ``objective="time"``."""
-    given = BoundCall.bind(algorithm, layer, options).options["splits"] if "splits" in options else None
-    clock, least = layer_clock(device, parameters), as_integer("min_blocks_per_sm", min_blocks_per_sm)
+    algorithm, layer, device, options = question.algorithm, question.call, question.device, question.options
+    assert isinstance(layer, Linear)
+    given = question.bound({}).options["splits"] if "splits" in options else None
+    clock, least = layer_clock(device, question.parameters), as_integer("min_blocks_per_sm", question.min_blocks_per_sm)
     ranked = clock.ranking(layer, given, algorithm)
     tiles = [tile for _, tile in ranked if tile.blocks_per_sm >= least]
     if not tiles:
@@ -75,12 +64,12 @@ def solve_layer(
             unit="B",
         )
 
-    def candidate(tile: Tile) -> LayerCandidate:
+    def candidate(tile: GemmTile) -> LayerCandidate:
         sizes = dict(tile.sizes)
         splits = sizes.pop("splits")
         kernels, _ = clock.fastest((layer,), {**sizes, **tile.launch}, splits, algorithm)
-        cost = BoundCall.bind(algorithm, layer, {**options, "splits": splits}).cost(sizes)
-        return LayerCandidate(tile, tuple(kernels), cost, parameters)
+        cost = question.bound({"splits": splits}).cost(sizes)
+        return LayerCandidate(tile, tuple(kernels), cost, question.parameters)
 
     found = [candidate(tile) for tile in tiles]
     best = found[0]
@@ -101,11 +90,11 @@ def solve_layer(
         memory=memory,
         least_traffic=fewest.runner_up,
     )
-    distinct, capacity = compulsory(algorithm, layer).bytes, rates(device, layer.dtype).cached
+    distinct, capacity = compulsory(algorithm, layer).bytes, question.rates.cached
     return Solution(
         name_of(algorithm), placed.tiles, best.cost, certificate,
         Budget(device.sram_per_block, "B", device.name, best.tile.block_k), 0.0,
-        certificate.binding == "extent", placed, implementation.name,
+        certificate.binding == "extent", placed, question.library.name,
         seconds=best.seconds,
         dram_bytes=dram_interval(best.kernels, distinct, best.cost.hbm_bytes, capacity),
         searched=() if given is not None else ("splits",),
@@ -114,7 +103,7 @@ def solve_layer(
     )  # fmt: skip
 
 
-def _binding(device: Hardware, layer: Linear, tile: Tile) -> Binding:
+def _binding(device: Hardware, layer: Linear, tile: GemmTile) -> Binding:
     """Name the limit on the growth of a tile: the resource that a tile of twice the size exceeds."""
     sizes = dict(tile.sizes)
     growable = [
@@ -123,19 +112,18 @@ def _binding(device: Hardware, layer: Linear, tile: Tile) -> Binding:
     if not growable:
         return "extent"
     for name in growable:
-        for resource in room(device, layer, {**sizes, name: 2 * sizes[name]}).over:
+        for resource in buffered(device, layer, {**sizes, name: 2 * sizes[name]}).fit.over:
             return resource  # type: ignore[return-value]
     return "time"
 
 
-def _next_step(device: Hardware, layer: Linear, tile: Tile) -> NextStep:
+def _next_step(device: Hardware, layer: Linear, tile: GemmTile) -> NextStep:
     """Find the nearest larger tile, by doubling one of its sizes, that exceeds a resource."""
     sizes = dict(tile.sizes)
     for factor in (2**power for power in count(1)):
         for name in GROWN:
             larger = {**sizes, name: factor * sizes[name]}
-            found = room(device, layer, larger)
-            for resource, excess in found.over.items():
-                used = found.shared if resource == "shared memory" else found.sums
-                return NextStep(name, larger[name], used, excess, resource, "B")
+            fit = buffered(device, layer, larger).fit
+            for resource, excess in fit.over.items():
+                return NextStep(name, larger[name], fit.used[resource], excess, resource, "B")
     raise AssertionError  # a large tile exceeds every memory

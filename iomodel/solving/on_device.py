@@ -21,15 +21,14 @@ from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import largest_bounds
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import Budget
 from iomodel.placement.check import Check, checked
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.parts import PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.solving.problem import Problem, SearchResult, Tile, TileRange
+from iomodel.solving.question import Question
 from iomodel.solving.search import search
 from iomodel.solving.solution import Solution
 from iomodel.workloads.attention import Attention, as_attention
@@ -68,15 +67,11 @@ class LaunchProblem:
 
     def _occupied(self, outer: int, inner: int) -> Any:
         """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
-        placement, warps = self.placement, self.launch.warps
-        query, key = (outer, inner) if self.part.names == placement.tiles else (inner, outer)
-        shared, columns = placement.memory(query, key, self.launch.stages, warps)
-        registers = placement.registers_of(query, key, warps)
-        fits = (
-            registers <= placement.registers_limit(warps)
-            and placement.blocks(shared, registers, warps, columns)[0] >= self.least_blocks
-        )
-        return shared if fits else placement.device.shared_per_block + 1 + shared
+        query, key = (outer, inner) if self.part.names == self.placement.tiles else (inner, outer)
+        fit = self.placement.fit(query, key, self.launch, on_steps=True)
+        shared, suffices = fit.used["shared memory"], fit.used["registers"] <= fit.limits["registers"]
+        fits = suffices and fit.blocks_per_sm >= self.least_blocks
+        return shared if fits else self.placement.device.shared_per_block + 1 + shared
 
     def sizes(self, tile: tuple[Any, Any]) -> dict[str, Any]:
         """Return a tile by name, query tile first; its sizes may be arrays."""
@@ -88,9 +83,7 @@ class LaunchProblem:
 class LaunchProblems:
     """All launch configurations of the kernels of a call on a device, with their shared table of costs."""
 
-    algorithm: AlgorithmLike
-    device: Hardware
-    implementation: Implementation
+    question: Question
     ask: BoundCall
     placements: tuple[Placement, ...]
     ways: tuple[LaunchProblem, ...]
@@ -100,7 +93,7 @@ class LaunchProblems:
         """Search every launch configuration in which a tile fits; InfeasibleError if no tile fits."""
         results = [(variant, result) for variant in self.ways if (result := search(variant.problem)) is not None]
         if not results:
-            raise nothing_fits(self.algorithm, self.device, self.ways)
+            raise nothing_fits(self.question, self.ways)
         return results
 
     def cost(self, sizes: Mapping[str, int]) -> Cost:
@@ -115,13 +108,13 @@ class LaunchProblems:
         share: float,
         runner_up: RunnerUp | None,
         binding: Binding,
-        timed: Timed | None = None,
+        timed: TimedTiles | None = None,
     ) -> Solution:
         """Build the solution of a tile in one launch configuration; `least` is the least traffic of all [B]."""
-        check = _check(variant, tile, self.algorithm, as_attention(self.ask.workload.longest))
+        question, workload, on_device = self.question, self.ask.workload, variant.placement.device
+        check = _check(variant, tile, question.algorithm, as_attention(workload.longest))
         cost = self.cost(check.tiles)
-        workload, on_device = self.ask.workload, variant.placement.device
-        bound, any_schedule = largest_bounds(self.algorithm, workload, sram_bytes=on_device.on_chip)
+        bound, any_schedule = largest_bounds(question.algorithm, workload, sram_bytes=on_device.on_chip)
         certificate = Certificate(
             binding=binding,
             next_step=_next_step(variant, tile),
@@ -139,18 +132,18 @@ class LaunchProblems:
             way.problem.footprint(way.problem.outer.last, way.problem.inner.last) <= way.problem.budget
             for way in self.ways
         )
-        budget = Budget(on_device.shared_per_block, "B", self.device.name, on_device.rows)
+        budget = Budget(on_device.shared_per_block, "B", question.device.name, on_device.rows)
         return Solution(
-            name_of(self.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
-            self.implementation.name,
+            name_of(question.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
+            question.library.name,
             seconds=None if timed is None else timed.seconds,
             dram_bytes=None if timed is None else timed.dram_bytes,
-            hardware=self.device,
+            hardware=question.device,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedTiles:
     """Time and DRAM traffic of a solution, with the tiles of least traffic and the shipped ones beside it."""
 
     seconds: float
@@ -160,27 +153,20 @@ class Timed:
     examined: int
 
 
-def ways_for(
-    algorithm: AlgorithmLike,
-    workload: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: Implementation,
-    min_block_kv: int | None,
-    min_blocks_per_sm: int,
-    options: Mapping[str, Any],
-) -> LaunchProblems:
-    """Build the search problems of an implementation, one per launch configuration."""
-    call = BoundCall.bind(algorithm, workload, options)
-    longest = as_attention(workload.longest)
-    placed = placements(call.algorithm, longest, device, implementation, dict(call.structure), call.kind)
+def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> LaunchProblems:
+    """Build the search problems of an implementation under further options, one per launch configuration."""
+    call, kernels, device = question.bound(searched), question.library, question.device
+    assert isinstance(call.workload, Attention | VarlenAttention)
+    longest = as_attention(call.workload.longest)
+    placed = placements(call.algorithm, longest, device, kernels, dict(call.structure), call.kind)
     compiled = parts_for(call.algorithm, call.kind, call.structure, call.compiled.numbers, "B")
     if len(compiled.formulas) != 1:
         raise InputError(
-            f"implementation: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one"
+            f"implementation: {call.algorithm} {call.workload.direction} has tiles of several kernels; allowed: of one"
         )
     part = compiled.formulas[0]
-    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
-    blocks = as_integer("min_blocks_per_sm", min_blocks_per_sm)
+    least_kv = 1 if question.min_block_kv is None else as_integer("min_block_kv", question.min_block_kv)
+    blocks = as_integer("min_blocks_per_sm", question.min_blocks_per_sm)
     known: dict[Tile, int] = {}
     variants = []
     stepped: dict[tuple[int, int], dict[str, TileRange]] = {}
@@ -191,14 +177,14 @@ def ways_for(
             if ranges is None:
                 named = dict(zip(placement.tiles, steps, strict=True))
                 ranges = stepped[steps] = ranges_for(
-                    compiled, call, named, least_kv, most_kv(workload, call.options, steps[1])
+                    compiled, call, named, least_kv, most_kv(call.workload, call.options, steps[1])
                 )
             for fixed in _sizes(placement, ranges):
                 variants.append(LaunchProblem(placement, launch, part, call, fixed, known, blocks))
     if not variants:
         sizes = sorted({size for placement in placed for size in placement.residency.sizes[1]})
-        raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {implementation.name}")
-    return LaunchProblems(algorithm, device, implementation, call, tuple(placed), tuple(variants), known)
+        raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {kernels.name}")
+    return LaunchProblems(question, call, tuple(placed), tuple(variants), known)
 
 
 def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[str, TileRange]]:
@@ -219,18 +205,9 @@ def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[
         yield {**ranges, **dict(choice)}
 
 
-def solve_resident(
-    algorithm: AlgorithmLike,
-    workload: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: Implementation,
-    min_block_kv: int | None,
-    min_blocks_per_sm: int,
-    share: Fraction,
-    options: Mapping[str, Any],
-) -> Solution:
+def solve_resident(question: Question, share: Fraction) -> Solution:
     """Solve for the least traffic, as :func:`iomodel.solve` with an implementation and ``objective="traffic"``."""
-    variants = ways_for(algorithm, workload, device, implementation, min_block_kv, min_blocks_per_sm, options)
+    variants = ways_for(question)
     results = variants.found()
     least = min(result.least for _, result in results)
     limit = floor(least * (1 + share))
@@ -240,7 +217,7 @@ def solve_resident(
         if result.least <= limit
     ]
     checks = [
-        (variant, result, _check(variant, result.tile, algorithm, as_attention(variants.ask.workload.longest)))
+        (variant, result, _check(variant, result.tile, question.algorithm, as_attention(variants.ask.workload.longest)))
         for variant, result in within
         if result is not None
     ]
@@ -251,15 +228,15 @@ def solve_resident(
     return variants.solution(least + fixed, variant, result.tile, float(share), runner_up, binding)
 
 
-def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[LaunchProblem]) -> InfeasibleError:
+def nothing_fits(question: Question, variants: Sequence[LaunchProblem]) -> InfeasibleError:
     """Build the error that names the resources exceeded by the smallest tiles."""
     least = min((variant.problem.outer.first, variant.problem.inner.first, i) for i, variant in enumerate(variants))
     variant = variants[least[2]]
     over = _over(variant, variant.sizes(least[:2]))
     query, key = variant.sizes(least[:2]).values()
-    need = variant.placement.shared_bytes(query, key, variant.launch.stages, variant.launch.warps)
+    need = variant.placement.fit(query, key, variant.launch).used["shared memory"]
     return InfeasibleError(
-        f"{algorithm}: no tile fits {device.name} ({variant.placement.residency.title}); "
+        f"{question.algorithm}: no tile fits {question.device.name} ({variant.placement.residency.title}); "
         f"the smallest, {query} x {key}, exceeds: {', '.join(_amounts(variant, query, key, over))}",
         least=need,
         unit="B",
@@ -268,15 +245,13 @@ def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[
 
 def _amounts(variant: LaunchProblem, query: int, key: int, over: Sequence[str]) -> Iterator[str]:
     """Yield each exceeded resource of a tile with its use and its limit."""
-    used = variant.placement.occupied(query, key, variant.launch)
-    known = {
-        "shared memory": f"{used.shared:,} of {used.shared_limit:,} B",
-        "registers": f"{used.registers} of {used.registers_limit} a thread",
-        "threads": f"{used.threads:,} of {used.threads_limit:,}",
-        "tensor memory": f"{used.tensor} of {used.tensor_limit} columns",
-        "blocks per SM": f"{used.blocks_per_sm}, {variant.least_blocks} wanted",
-    }
-    return (f"{name} ({known[name]})" for name in over)
+    fit = variant.placement.fit(query, key, variant.launch)
+    words = {"registers": " a thread", "shared memory": " B", "tensor memory": " columns"}
+    for name in over:
+        if name == "blocks per SM":
+            yield f"{name} ({fit.blocks_per_sm}, {variant.least_blocks} wanted)"
+        else:
+            yield f"{name} ({fit.used[name]:,} of {fit.limits[name]:,}{words.get(name, '')})"
 
 
 def _check(variant: LaunchProblem, tile: Tile, algorithm: AlgorithmLike, workload: Attention) -> Check:
@@ -292,9 +267,9 @@ def _rank(variant: LaunchProblem, result: SearchResult, check: Check) -> tuple[i
 def _over(variant: LaunchProblem, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """List the resources that a tile exceeds, apart from the shape of the matrix instructions."""
     query, key = variant.placement.tiles
-    occupied = variant.placement.occupied(sizes[query], sizes[key], variant.launch)
-    over = tuple(name for name in occupied.over if name != "MMA shape")
-    return over or (("blocks per SM",) if occupied.blocks_per_sm < variant.least_blocks else ())
+    fit = variant.placement.fit(sizes[query], sizes[key], variant.launch)
+    over = tuple(name for name in fit.over if name != "MMA shape")
+    return over or (("blocks per SM",) if fit.blocks_per_sm < variant.least_blocks else ())
 
 
 def binding_of(variant: LaunchProblem, tile: Tile, otherwise: Binding = "traffic") -> Binding:
@@ -337,13 +312,12 @@ def _next_step(variant: LaunchProblem, tile: Tile) -> NextStep:
         larger = {**sizes, name: sizes[name] + high * step}
         resource = _over(variant, larger)[0]
         query, key = variant.placement.tiles
-        occupied = variant.placement.occupied(larger[query], larger[key], variant.launch)
-        used, excess, unit = {
-            "shared memory": (occupied.shared, occupied.shared - occupied.shared_limit, "B"),
-            "registers": (occupied.registers, occupied.registers - occupied.registers_limit, "registers"),
-            "tensor memory": (occupied.tensor, occupied.tensor - occupied.tensor_limit, "columns"),
-            "blocks per SM": (occupied.blocks_per_sm, variant.least_blocks - occupied.blocks_per_sm, "blocks"),
-        }[resource]
+        fit = variant.placement.fit(larger[query], larger[key], variant.launch)
+        if resource == "blocks per SM":
+            used, excess, unit = fit.blocks_per_sm, variant.least_blocks - fit.blocks_per_sm, "blocks"
+        else:
+            unit = "registers" if resource == "registers" else fit.units[resource]
+            used, excess = fit.used[resource], fit.over[resource]
         candidates.append((high, NextStep(name, larger[name], used, excess, resource, unit)))
     return min(candidates, key=lambda item: item[0])[1]
 

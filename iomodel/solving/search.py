@@ -37,7 +37,7 @@ from math import floor, inf
 from iomodel.solving.exhaustive import search_all
 from iomodel.solving.problem import Problem, SearchResult, Tile
 from iomodel.solving.serpentine import search_serpentine
-from iomodel.solving.strategies import Separable, Stationary, Strategy
+from iomodel.solving.strategies import SearchStrategy, Separable, Stationary
 
 
 def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | None = None) -> SearchResult | None:
@@ -49,7 +49,7 @@ def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | Non
         return search_serpentine(problem, epsilon, at_most)
     if problem.irregular:
         return search_all(problem, epsilon, at_most)
-    walk: Strategy = Stationary(problem) if problem.base is not None else Separable(problem)
+    walk: SearchStrategy = Stationary(problem) if problem.base is not None else Separable(problem)
     top = problem.outer.largest(lambda u: problem.footprint(u, problem.inner.first), problem.budget)
     if top is None:
         return None
@@ -72,7 +72,7 @@ def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | Non
     return SearchResult(tile, problem.bytes_at(*tile), least, least_tile, *runner_up, examined=len(problem.known))
 
 
-def _least(walk: Strategy, top: int) -> tuple[int, Tile]:
+def _least(walk: SearchStrategy, top: int) -> tuple[int, Tile]:
     best: tuple[float, Tile] = (inf, (0, 0))
     for u in walk.outers(top):
         if walk.bound(u) >= best[0]:
@@ -81,7 +81,7 @@ def _least(walk: Strategy, top: int) -> tuple[int, Tile]:
     return int(best[0]), best[1]
 
 
-def _runner_up(walk: Strategy, top: int, least: int) -> tuple[Tile | None, int | None]:
+def _runner_up(walk: SearchStrategy, top: int, least: int) -> tuple[Tile | None, int | None]:
     best: tuple[float, Tile | None] = (inf, None)
     for u in walk.outers(top):
         if walk.bound(u) >= best[0]:

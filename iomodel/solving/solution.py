@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iomodel.common.deferred import Deferred, nothing
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.sketch import Bar, bars
+from iomodel.common.results import Deferred, nothing
+from iomodel.common.sketch import BarRow, bars
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
@@ -165,14 +165,14 @@ class Solution(Deferred, Result):
         if self.placed is not None:
             used = {name: (use.used, use.limit) for name, use in self.placed.resources.items() if use.limit}
         shares = bars(
-            [Bar(name, {name: amount}, percent(amount / limit), limit) for name, (amount, limit) in used.items()],
+            [BarRow(name, {name: amount}, percent(amount / limit), limit) for name, (amount, limit) in used.items()],
             each=True,
         )
         why = self.certificate
         others = {"runner-up": why.runner_up, "shipped": why.shipped, "fewest requests": why.least_traffic}
         known = {name: tile.seconds for name, tile in others.items() if tile is not None and tile.seconds is not None}
         times = {"these tiles": self.seconds, **known} if self.seconds is not None else {}
-        rows = [Bar(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in times.items() if time is not None]
+        rows = [BarRow(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in times.items() if time is not None]
         return shares + (bars(rows) if len(rows) > 1 else "") + self._map()
 
     def _map(self) -> str:

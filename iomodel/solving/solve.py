@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
-from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.common.validation import as_integer, finite
-from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
-from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
-from iomodel.placement.budget import budget_of
-from iomodel.placement.implementations import implementations_for, no_kernel
+from iomodel.algorithms import AlgorithmLike
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import finite
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.solving.answer import answer
+from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
-from iomodel.solving.textbook import solve_textbook
-from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import Call
-from iomodel.workloads.linear import Linear
-from iomodel.workloads.varlen import VarlenAttention, as_call
-from iomodel.workloads.workload import Workload, as_workload
+from iomodel.workloads.workload import Workload
 
 
 def solve(
@@ -114,90 +109,15 @@ def solve(
     share = share_of(epsilon)
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
-    bare = sram_bytes is not None or sram_elements is not None
-    if implementation is None and (hardware is None or bare or alignment is not None):
+    given = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+    memory = FrozenDict({name: value for name, value in given.items() if value is not None})
+    if implementation is None and (hardware is None or memory):
         implementation = TEXTBOOK
-    device = None if hardware is None else as_device(hardware)
-    call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
-    if (
-        device is not None
-        and objective != "traffic"
-        and not epsilon
-        and _by_passes(algorithm, call, device, implementation)
-    ):
-        assert isinstance(call, Attention | VarlenAttention)
-        from iomodel.solving.both_directions import solve_both  # imports the time model
-
-        if bare or alignment is not None:
-            raise InputError(
-                "implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware"
-            )
-
-        def solve_pass(part: Attention | VarlenAttention, taken: Mapping[str, Any]) -> Solution:
-            return solve(
-                algorithm, part, device, implementation=implementation, min_block_kv=min_block_kv,
-                min_blocks_per_sm=min_blocks_per_sm, top=top, **taken,
-            )  # fmt: skip
-
-        return solve_both(algorithm, call, device, implementation, solve_pass, options, as_integer("top", top))
-    kernels = [] if device is None else implementations_for(algorithm, call, device, implementation)
-    if isinstance(call, Linear) and (objective == "traffic" or epsilon or min_block_kv is not None):
-        if implementation is not None and kernels:
-            raise InputError(
-                f"implementation: {kernels[0].name!r} given for least traffic; allowed: 'textbook', or by time"
-            )
-        kernels, implementation = [], TEXTBOOK
-    if kernels and (bare or alignment is not None):
-        raise InputError("implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware")
-    if objective == "time" and (epsilon or not kernels):
-        obstacle = f"epsilon {epsilon}" if epsilon else f"no implementation of {name_of(algorithm)}"
-        raise InputError(
-            f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
-        )
-    if as_integer("top", top) > 1 and (objective == "traffic" or epsilon or not kernels):
-        raise InputError(f"top: {top} given; allowed: 1, unless an implementation is solved by time")
-    failure: InfeasibleError | None = None
-    for chosen in kernels:
-        assert device is not None
-        if isinstance(call, Linear):
-            from iomodel.solving.fastest_layer import solve_layer
-
-            return solve_layer(algorithm, call, device, chosen, min_blocks_per_sm, options, top=as_integer("top", top))
-        assert isinstance(call, Attention | VarlenAttention)
-        arguments = (algorithm, call, device, chosen, min_block_kv, min_blocks_per_sm)
-        try:
-            if objective == "traffic" or epsilon:
-                from iomodel.solving.on_device import solve_resident
-
-                return solve_resident(*arguments, share, options)
-            from iomodel.solving.fastest import solve_fastest  # imports the time model, for this objective alone
-
-            return solve_fastest(*arguments, options, top=as_integer("top", top))
-        except InfeasibleError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    if as_integer("min_blocks_per_sm", min_blocks_per_sm) != 1:
-        raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with an implementation")
-    if device is not None and implementation is None and objective is None and not epsilon:
-        from iomodel.solving.textbook_times import solve_on_textbook  # imports the time model
-
-        solution = solve_on_textbook(algorithm, call, device, min_block_kv, options)
-        if solution is not None:
-            return solution
-    budget = budget_of(device, sram_bytes, sram_elements, alignment)
-    notes = () if device is None or implementation is not None else (no_kernel(algorithm, call, device),)
-    return solve_textbook(algorithm, call, budget, min_block_kv, share, options, notes)
-
-
-def _by_passes(
-    algorithm: AlgorithmLike, call: Workload, device: Hardware, implementation: str | Implementation | None
-) -> bool:
-    """Check that a call goes in both directions, and that a kernel of the device runs one of them."""
-    if not isinstance(call, Attention | VarlenAttention) or call.direction != "both":
-        return False
-    passes = (call.model_copy(update={"direction": direction}) for direction in DIRECTIONS)
-    return any(implementations_for(algorithm, part, device, implementation) for part in passes)
+    question = Question.ask(
+        algorithm, workload, hardware, implementation, options, memory=memory,
+        min_block_kv=min_block_kv, min_blocks_per_sm=min_blocks_per_sm,
+    )  # fmt: skip
+    return answer(question, objective, share, top)
 
 
 def share_of(epsilon: object) -> Fraction:

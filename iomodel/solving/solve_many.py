@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 from typing import Any, Literal
 
@@ -18,6 +20,7 @@ from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import NUMBERS, OPTIONS, TILES
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import budget_of
@@ -25,12 +28,12 @@ from iomodel.solving.batch.chunks import Results, solve_batch, with_exact
 from iomodel.solving.batch.fastest_answers import solve_many_fastest
 from iomodel.solving.batch.formulas import many_parts
 from iomodel.solving.batch.ranges import Batch
-from iomodel.solving.batch.result import Solutions, solve_at
+from iomodel.solving.batch.solutions import Solutions, solve_at
 from iomodel.solving.parts import parts_for
 from iomodel.solving.solve import share_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
-from iomodel.workloads.kinds import UNMASKED
+from iomodel.workloads.workload_kinds import UNMASKED
 
 FIELDS = Attention.model_fields.keys() | SIDES.keys()
 
@@ -122,80 +125,103 @@ def solve_many(
     fields = {"q_len": q_len, "kv_len": kv_len, "batch": batch, "heads": heads, "kv_heads": kv_heads}
     fields |= {"head_dim": head_dim, "value_dim": value_dim, "mask": mask, "direction": direction}
     declaration = find_algorithm(algorithm)
-    arrays = {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)}
-    called: Calls | Layers
-    if declaration.answers in UNMASKED:
-        shaped_as = UNMASKED[declaration.answers]
-        options |= not_default(fields)  # refused beside the options that the algorithm lacks
-        own = {name: options.pop(name) for name in [*options] if name in shaped_as.model_fields}
-        called = layers(shaped_as, {**own, "dtype": dtype}, arrays)
-    else:
-        own = {name: options.pop(name) for name in [*options] if name in FIELDS}
-        called = calls({**own, **fields, "dtype": dtype}, arrays)
-    shape = called.shape
+    called, own = _called(declaration, fields, dtype, options, numbers)
     if objective == "time":
         bare = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
         return solve_many_fastest(
             declaration, called, hardware, implementation, {**bare, "epsilon": epsilon or None}, min_block_kv,
-            {**options, **{name: numbers[name] for name in NUMBERS & numbers.keys()}}, infeasible,
+            {**own, **{name: numbers[name] for name in NUMBERS & numbers.keys()}}, infeasible,
         )  # fmt: skip
     if implementation not in (None, "textbook"):
         raise InputError(f"implementation: {shown(implementation)} given; allowed: with objective='time'")
-    scalars = {name: value if isinstance(value, int) else 1 for name, value in numbers.items()}
-    budget = budget_of(hardware, scalars.get("sram_bytes"), scalars.get("sram_elements"), scalars.get("alignment"))
+    arguments = {**own, **numbers, "hardware": hardware, "epsilon": epsilon}
+    problems = Problems(declaration, called, hardware, numbers, own, share, arguments)
+    return problems.solved(infeasible == "raise")
 
-    kind = kind_of(called.first)
-    check_kind(declaration, kind)
-    complete = check_options(
-        declaration,
-        {**options, **{n: scalars[n] for n in NUMBERS & scalars.keys()}},
-        True,
-        kind.direction,
-        kind.features,
-    )
-    taken = tuple(entry.name for entry in OPTIONS if entry.name in declaration.takes(kind.direction))
-    shaped = declaration, kind, structural(complete), taken, budget.unit
-    cut = {name for part in parts_for(*shaped).formulas for name in (*part.names, *part.least)}
-    tiles = [entry.name for entry in TILES if entry.name in cut]
-    if min_block_kv is not None and "block_kv" not in tiles:
-        raise UnknownNameError(f"tile of {algorithm}", "block_kv", tiles)
-    parts = many_parts(*shaped) if isinstance(called, Calls) else None
-    arguments = {**options, **numbers, "hardware": hardware, "epsilon": epsilon}
-    amount = numbers.get("sram_bytes", numbers.get("sram_elements", budget.amount))
-    count = prod(shape)
-    if parts is None:
-        results = Results(count, {name: np.zeros(count, dtype=np.int64) for name in tiles})
-        results.exact = list(range(count))
-    else:
-        columns = {**called.point, **{name: complete[name] for name in taken}, "min_block_kv": 1, **numbers}
-        columns["budget"] = amount
-        columns["alignment"] = numbers.get("alignment", budget.alignment)
-        laid = {name: _laid_out(value, shape) for name, value in columns.items()}
-        results = solve_batch(Batch(parts, laid, taken, complete["packed"], share, shape, count), tiles)
-    _one_by_one(results, algorithm, called, arguments, shape)
-    feasible = results.bytes > 0
-    if infeasible == "raise" and not feasible.all():
+
+def _called(
+    declaration: Algorithm,
+    fields: dict[str, Any],
+    dtype: Any,
+    options: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+) -> tuple[Calls | Layers, dict[str, Any]]:
+    """Lay the calls out in arrays; return them with the options that are no fields of a call."""
+    options, arrays = dict(options), {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)}
+    if declaration.answers in UNMASKED:
+        shaped_as = UNMASKED[declaration.answers]
+        options |= not_default(fields)  # refused beside the options that the algorithm lacks
+        own = {name: options.pop(name) for name in [*options] if name in shaped_as.model_fields}
+        return layers(shaped_as, {**own, "dtype": dtype}, arrays), options
+    own = {name: options.pop(name) for name in [*options] if name in FIELDS}
+    return calls({**own, **fields, "dtype": dtype}, arrays), options
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Calls in one memory each, whose tiles of least traffic are searched together.
+
+    `numbers` are the budget, the alignment and the numeric options that are given, `options` the other options.
+    """
+
+    algorithm: Algorithm
+    called: Calls | Layers
+    hardware: Hardware | str | None
+    numbers: Mapping[str, Any]
+    options: Mapping[str, Any]
+    share: Fraction
+    arguments: Mapping[str, Any]
+
+    def solved(self, every: bool) -> Solutions:
+        """Search all problems; raise InfeasibleError if `every` one must have a tile and some have none."""
+        numbers, called, shape = self.numbers, self.called, self.called.shape
+        scalars = {name: value if isinstance(value, int) else 1 for name, value in numbers.items()}
+        budget = budget_of(
+            self.hardware, scalars.get("sram_bytes"), scalars.get("sram_elements"), scalars.get("alignment")
+        )
+        kind = kind_of(called.first)
+        check_kind(self.algorithm, kind)
+        given = {**self.options, **{name: scalars[name] for name in NUMBERS & scalars.keys()}}
+        complete = check_options(self.algorithm, given, True, kind.direction, kind.features)
+        taken = tuple(entry.name for entry in OPTIONS if entry.name in self.algorithm.takes(kind.direction))
+        shaped = self.algorithm, kind, structural(complete), taken, budget.unit
+        cut = {name for part in parts_for(*shaped).formulas for name in (*part.names, *part.least)}
+        tiles = [entry.name for entry in TILES if entry.name in cut]
+        if "min_block_kv" in numbers and "block_kv" not in tiles:
+            raise UnknownNameError(f"tile of {self.algorithm.name}", "block_kv", tiles)
+        parts = many_parts(*shaped) if isinstance(called, Calls) else None
+        amount, count = numbers.get("sram_bytes", numbers.get("sram_elements", budget.amount)), prod(shape)
+        if parts is None:
+            results = Results(count, {name: np.zeros(count, dtype=np.int64) for name in tiles})
+            results.exact = list(range(count))
+        else:
+            columns = {**called.point, **{name: complete[name] for name in taken}, "min_block_kv": 1, **numbers}
+            columns |= {"budget": amount, "alignment": numbers.get("alignment", budget.alignment)}
+            laid = {name: _laid_out(value, shape) for name, value in columns.items()}
+            results = solve_batch(Batch(parts, laid, taken, complete["packed"], self.share, shape, count), tiles)
+        _one_by_one(results, self.algorithm, called, self.arguments, shape)
+        feasible = results.bytes > 0
+        if every and not feasible.all():
+            raise self._infeasible(results, feasible, budget.unit)
+        found = {name: frozen(sizes, shape) for name, sizes in results.tiles.items()}
+        moved, least, fits = (frozen(values, shape) for values in (results.bytes, results.least, feasible))
+        return Solutions(
+            name_of(self.algorithm), FrozenDict(found), moved, least, fits, amount, budget.unit, called,
+            FrozenDict(self.arguments),
+        )  # fmt: skip
+
+    def _infeasible(self, results: Results, feasible: Any, unit: str) -> InfeasibleError:
+        """Build the error of the problems in which no tile fits."""
         short = np.flatnonzero(~feasible)
         least = int(results.needed[short].max())
-        first = tuple(map(int, np.unravel_index(short[0], shape)))
-        raise InfeasibleError(
-            f"{algorithm}: no tile fits {len(short):,} of {count:,} problems, the first at index {first}, "
-            f"which needs {results.needed[short[0]]:,} {budget.unit}; the smallest feasible budget for all is "
-            f"{least:,} {budget.unit}",
+        first = tuple(map(int, np.unravel_index(short[0], self.called.shape)))
+        return InfeasibleError(
+            f"{self.algorithm}: no tile fits {len(short):,} of {len(feasible):,} problems, the first at index {first}, "
+            f"which needs {results.needed[short[0]]:,} {unit}; the smallest feasible budget for all is "
+            f"{least:,} {unit}",
             least=least,
-            unit=budget.unit,
+            unit=unit,
         )
-    return Solutions(
-        name_of(declaration),
-        FrozenDict({name: frozen(sizes, shape) for name, sizes in results.tiles.items()}),
-        frozen(results.bytes, shape),
-        frozen(results.least, shape),
-        frozen(feasible, shape),
-        amount,
-        budget.unit,
-        called,
-        FrozenDict(arguments),
-    )
 
 
 def _laid_out(value: Any, shape: tuple[int, ...]) -> Any:

@@ -16,10 +16,9 @@ from iomodel.common.validation import as_integer
 from iomodel.counting.bounds import Bound, largest_bounds
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.solving.envelope import Stair, lower_envelope
+from iomodel.solving.question import Question
 from iomodel.solving.textbook import named_tiles, textbook_parts
-from iomodel.workloads.call import Call
-from iomodel.workloads.varlen import as_call
-from iomodel.workloads.workload import Workload, as_workload
+from iomodel.workloads.workload import Workload
 
 SHOWN = 24
 """The most steps in the table of the terminal."""
@@ -246,9 +245,9 @@ def staircase(
     for name in ("hardware", "sram_bytes", "sram_elements", "epsilon"):
         if name in options:
             raise InputError(f"{name}: given; allowed: none, because the result holds for every memory")
-    call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
-    step = as_integer("alignment", alignment)
-    bound, compiled, ranges = textbook_parts(algorithm, call, UNITS[unit], step, min_block_kv, options)
+    question = Question.ask(algorithm, workload, None, options=options)
+    step, bound, call = as_integer("alignment", alignment), question.bound({}), question.call
+    compiled, ranges = textbook_parts(bound, UNITS[unit], step, min_block_kv)
     envelopes = [lower_envelope(part.problem(bound, ranges, 0)) for part in compiled.formulas]
     rest = compiled.rest.scalars(call.longest, bound.numbers, ())
     fixed = {name: ranges[name].first for part in compiled.formulas for name in part.least}

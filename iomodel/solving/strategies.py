@@ -15,7 +15,7 @@ BATCH = 512
 """Outer tiles in a batch; the first batch is evaluated tile by tile, later batches together."""
 
 
-class Strategy(ABC):
+class SearchStrategy(ABC):
     """A search by outer tile, for one shape of cost."""
 
     def __init__(self, problem: Problem) -> None:
@@ -52,7 +52,7 @@ class Strategy(ABC):
         return top
 
 
-class Separable(Strategy):
+class Separable(SearchStrategy):
     """A search over a cost that depends on trip counts alone."""
 
     def outers(self, top: int) -> Iterator[int]:
@@ -90,7 +90,7 @@ class Separable(Strategy):
             yield v
 
 
-class Stationary(Strategy):
+class Stationary(SearchStrategy):
     """A search over a cost under a mask."""
 
     def __init__(self, problem: Problem) -> None:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import largest_bounds
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
-from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import Certificate, RunnerUp, binding, steps
 from iomodel.solving.parts import PartFormulas, Parts, most_kv, parts_for, ranges_for
 from iomodel.solving.problem import SearchResult, Tile, TileRange
+from iomodel.solving.question import Question
 from iomodel.solving.search import search
 from iomodel.solving.solution import Solution
-from iomodel.workloads.workload import Workload, as_workload
 
 
 def solve_textbook(
-    algorithm: AlgorithmLike,
-    workload: Workload,
-    budget: Budget,
-    min_block_kv: int | None,
-    share: Fraction,
-    options: Mapping[str, Any],
+    question: Question,
+    share: Fraction = Fraction(0),
     notes: tuple[str, ...] = (),
     faster: Mapping[str, int] | None = None,
 ) -> Solution:
@@ -35,10 +29,12 @@ def solve_textbook(
 
     The solution has the tiles of least traffic, or `faster` ones, which it compares with these.
     """
-    bound, compiled, ranges = textbook_parts(algorithm, workload, budget.unit, budget.alignment, min_block_kv, options)
+    algorithm, budget = question.algorithm, question.budget
+    bound = question.bound({})
+    compiled, ranges = textbook_parts(bound, budget.unit, budget.alignment, question.min_block_kv)
     formulas, order = compiled.formulas, bound.compiled.tiles
     problems = [formula.problem(bound, ranges, budget.amount) for formula in formulas]
-    rest = compiled.rest.scalars(workload.longest, bound.numbers, ())
+    rest = compiled.rest.scalars(bound.workload.longest, bound.numbers, ())
     least = max(*(problem.least_footprint for problem in problems), *rest)
     if least > budget.amount:
         raise InfeasibleError(
@@ -63,7 +59,7 @@ def solve_textbook(
         return max(formula.occupied(bound, at) for formula in formulas)
 
     too_large = steps(chosen, ranges, footprint, budget.amount)
-    lower, any_schedule = largest_bounds(algorithm, workload, **budget.memory)
+    lower, any_schedule = largest_bounds(algorithm, bound.workload, **budget.memory)
     limit = binding(chosen, ranges, too_large)
     certificate = Certificate(
         binding="time" if fewest is not None and limit == "traffic" else limit,
@@ -83,26 +79,17 @@ def solve_textbook(
 
 
 def textbook_parts(
-    algorithm: AlgorithmLike,
-    workload: Workload,
-    unit: str,
-    alignment: int,
-    min_block_kv: int | None,
-    options: Mapping[str, Any],
-) -> tuple[BoundCall, Parts, dict[str, TileRange]]:
-    """Bind an algorithm to a call, with its parts and the ranges of their tiles."""
-    bound = BoundCall.bind(algorithm, as_workload(workload), options)
+    bound: BoundCall, unit: str, alignment: int, min_block_kv: int | None
+) -> tuple[Parts, dict[str, TileRange]]:
+    """Return the parts of an algorithm bound to a call, with the ranges of their tiles."""
     if not bound.compiled.tiles:
         raise InputError(f"algorithm: {bound.algorithm} given, which has no tiles; allowed: an algorithm with tiles")
     if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
-        raise UnknownNameError(f"tile of {algorithm}", "block_kv", bound.compiled.tiles)
+        raise UnknownNameError(f"tile of {bound.algorithm}", "block_kv", bound.compiled.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, unit)
-    return (
-        bound,
-        compiled,
-        ranges_for(compiled, bound, alignment, least_kv, most_kv(bound.workload, bound.options, alignment)),
-    )
+    most = most_kv(bound.workload, bound.options, alignment)
+    return compiled, ranges_for(compiled, bound, alignment, least_kv, most)
 
 
 def named_tiles(formulas: Sequence[PartFormulas], tiles: Iterable[Tile], order: tuple[str, ...]) -> dict[str, int]:

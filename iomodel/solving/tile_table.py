@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.placement.limits import DeviceLimits
 from iomodel.placement.placement import Launch, Placement
 from iomodel.solving.on_device import LaunchProblem
@@ -71,12 +71,10 @@ def _room(variant: LaunchProblem) -> Mapping[str, Any] | None:
     )
     u, v = (size.ravel() for size in np.meshgrid(*sizes, indexing="ij"))
     query, key_rows = variant.sizes((u, v)).values()
-    shared, columns = placement.memory(query, key_rows, launch.stages, launch.warps)
-    registers = placement.registers_of(query, key_rows, launch.warps)
-    blocks = placement.room(shared, registers, launch.warps, columns)
-    fits = (shared <= device.shared_per_block) & (registers <= placement.registers_limit(launch.warps))
-    fits &= blocks >= variant.least_blocks
-    named = {"outer": u, "inner": v, "shared": shared, "blocks": blocks, "less_keys": -key_rows}
+    fit = placement.fit(query, key_rows, launch, on_steps=True)
+    blocks = fit.blocks_per_sm
+    fits = fit.fits & (blocks >= variant.least_blocks)
+    named = {"outer": u, "inner": v, "shared": fit.used["shared memory"], "blocks": blocks, "less_keys": -key_rows}
     return {name: np.broadcast_to(values, u.shape)[fits] for name, values in named.items()} if fits.any() else None
 
 

@@ -14,11 +14,11 @@ from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import implementations_for, no_kernel
-from iomodel.solving.candidates import Candidates, TileSearch, candidates
+from iomodel.placement.implementations import no_kernel
+from iomodel.solving.candidates import Candidates, candidates
 from iomodel.solving.certificate import RunnerUp
 from iomodel.solving.fastest import as_runner_up, distinct, is_shipped
-from iomodel.timing.parameters import DEFAULT
+from iomodel.solving.question import Question
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention, as_call
 
@@ -197,22 +197,19 @@ def tile_times(
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(heads=32, q_len=8192, head_dim=128, mask="causal")
-    >>> times = iomodel.tile_times("flash2", w, "a100-sxm4-80gb")
+    >>> times = iomodel.kernels.tile_times("flash2", w, "a100-sxm4-80gb")
     >>> dict(times.fastest.tiles), len(times.records())
     ({'block_q': 128, 'block_kv': 64, 'warps': 4, 'stages': 1}, 37)
     """
-    device, call = as_device(hardware), as_call(workload)
-    assert isinstance(call, Attention | VarlenAttention)
-    kernels = implementations_for(algorithm, call, device, implementation)
-    if not kernels:
-        raise InputError(f"implementation: none runs the call ({no_kernel(algorithm, call, device)})")
-    question = TileSearch(algorithm, call, device, kernels[0], min_block_kv, min_blocks_per_sm, options, DEFAULT)
-    return _mapped(candidates(question), name_of(algorithm), kernels[0].name, device, call)
+    limits = {"min_block_kv": min_block_kv, "min_blocks_per_sm": min_blocks_per_sm}
+    question = Question.ask(algorithm, as_call(workload), as_device(hardware), implementation, options, **limits)
+    if not question.kernels:
+        obstacle = no_kernel(question.algorithm, question.call, question.device)
+        raise InputError(f"implementation: none runs the call ({obstacle})")
+    return _mapped(candidates(question.by(question.kernels[0])))
 
 
-def _mapped(
-    ranked: Candidates, algorithm: str, kernels: str, device: Hardware, call: Attention | VarlenAttention
-) -> TileTimes:
+def _mapped(ranked: Candidates) -> TileTimes:
     names = ranked.ways[0].placement.tiles
     found: dict[tuple[int, int], int] = {}
     for place, tile in enumerate(_tiles(ranked)):
@@ -226,8 +223,11 @@ def _mapped(
         )
 
     shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
+    question = ranked.families[0].setting.question
+    assert isinstance(question.call, Attention | VarlenAttention)
     return TileTimes(
-        algorithm, kernels, device, call, names, rows, columns, each("seconds", float), each("requested", int),
+        name_of(question.algorithm), question.library.name, question.device, question.call, names, rows, columns,
+        each("seconds", float), each("requested", int),
         as_runner_up(ranked, 0), as_runner_up(ranked, int(ranked.columns["requested"].argmin())),
         None if shipped is None else as_runner_up(ranked, shipped),
     )  # fmt: skip

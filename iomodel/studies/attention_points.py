@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.integers import common_shape
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost_array import ATTENTION, CostArray, attention_calls, cost_array
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
@@ -20,6 +19,8 @@ from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
+from iomodel.solving.by_pass import joined, of_pass
+from iomodel.solving.question import Question
 from iomodel.studies.pass_points import Columns, PassPoints, filled
 from iomodel.timing.clock_points import Fastest, in_sequence
 from iomodel.timing.parameters import Parameters
@@ -50,12 +51,13 @@ class AttentionPoints:
         """Check the arguments and lay them out."""
         counted, own = None, launch or TILE_NAMES & arguments.keys()
         asked = None if own else attention_calls(algorithm, {**ATTENTION, **arguments})
-        free = () if asked is None else BoundCall.bind(algorithm, asked.called.first, asked.scalars, tiled=False).tiles
-        if asked is None or not free:
+        question = None if asked is None else Question.ask(algorithm, asked.called.first, device, None, asked.scalars)
+        free = () if question is None else question.bound({}, tiled=False).tiles
+        if asked is None or question is None or not free:
             counted = cost_array(algorithm, **arguments)
             called, complete, sizes = counted.calls, counted.options, counted.tiles
         else:
-            complete = {**BoundCall.bind(algorithm, asked.called.first, asked.scalars).options, **asked.numbers}
+            complete = {**question.bound({}).options, **asked.numbers}
             called, sizes = asked.called, {}
         assert isinstance(called, Calls)
         for name in ("dtype", "kv_dtype", *called.widths):
@@ -66,10 +68,8 @@ class AttentionPoints:
         shape = common_shape({"calls, tiles and options": np.empty(called.shape, dtype=bool), **launch})
         both = called.first.direction == "both"
         names = ("forward", "backward") if both else (called.first.direction,)
-        passes = {
-            name: PassPoints(algorithm, device, implementation, parameters, _in_direction(called, name))
-            for name in names
-        }
+        question = Question(algorithm, called.first, device, implementation, parameters=parameters)
+        passes = {name: PassPoints(question, _in_direction(called, name)) for name in names}
         point = {**called.point, **{name: called.number(name) for name in called.numeric}}
         given = complete if both and not free else {name: complete[name] for name in complete.keys() & arguments.keys()}
         return cls(
@@ -108,12 +108,9 @@ class AttentionPoints:
         found = []
         for direction, timer in self.passes.items():
             own = only_taken(self.algorithm, direction, options)
-            sizes = dict(numbers)
             if direction == "forward":
                 own |= self.algorithm.saved
-            else:
-                sizes |= {name: numbers[f"bwd_{name}"] for name in numbers if f"bwd_{name}" in numbers}
-            each = timer.fastest(sizes, own, size, True)
+            each = timer.fastest(of_pass(direction, numbers), own, size, True)
             found.append(Fastest(each.seconds, {n: v for n, v in each.columns.items() if n not in LAUNCH_NAMES}))
         return found
 
@@ -123,17 +120,13 @@ class AttentionPoints:
             ((_, timer),) = self.passes.items()
             chosen, found = timer.defaults(numbers, options, size)
             return (*_tiles_first(chosen, found, options),)
-        tiles: Columns = {}
+        tiles: dict[str, Columns] = {}
         every = np.full(size, True)
         for direction, timer in self.passes.items():
             chosen, found = timer.defaults(numbers, only_taken(self.algorithm, direction, options), size)
-            plain, found, options = _tiles_first(chosen, found, options)
+            tiles[direction], found, options = _tiles_first(chosen, found, options)
             every &= found
-            for name, values in plain.items():
-                backward = direction == "backward" and f"bwd_{name}" in self.tiles
-                if name not in LAUNCH_NAMES:
-                    tiles[f"bwd_{name}" if backward else name] = values
-        return tiles, every, options
+        return dict(joined(self.tiles, tiles)), every, options
 
     def costs(self, tiles: Mapping[str, Any], found: Any) -> CostArray:
         """Count the points at the tiles that they choose."""

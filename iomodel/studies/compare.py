@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counting.bound_call import BoundCall
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
@@ -16,10 +17,11 @@ from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import budget_of
-from iomodel.solving.solve import solve
-from iomodel.studies.approximations import approximations
+from iomodel.solving.answer import answer
+from iomodel.solving.question import Question
+from iomodel.solving.solve import share_of
 from iomodel.studies.compare_time import TimeComparison, by_time
-from iomodel.studies.comparison import Comparison, DoesNotFit
+from iomodel.studies.comparison import Comparison, DoesNotFit, approximations
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Shape, Workload, as_workload
@@ -172,34 +174,25 @@ def compare(
         if typed or hardware is None or textbook:
             obstacle = typed or ("implementation 'textbook'" if textbook else "no hardware")
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with hardware alone")
-        chosen_for = _options(workload, options, approximate, algorithms)
+        device, chosen_for = as_device(hardware), _options(workload, options, approximate, algorithms)
         call = as_attention(workload) if isinstance(workload, Call) else workload
-        return by_time(chosen_for, call, as_device(hardware), implementation)
+        contenders = [Question.ask(name, call, device, implementation, own) for name, own in chosen_for.items()]
+        return by_time(contenders)
     if implementation is not None and not textbook:
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    chosen_for = _options(workload, options, approximate, algorithms)
+    memory = {name: others[name] for name in ("sram_bytes", "sram_elements", "alignment") if name in typed}
+    chosen_for, share = _options(workload, options, approximate, algorithms), share_of(epsilon)
     inexact = approximations(chosen_for)
     solutions, infeasible = [], []
     for name, chosen in chosen_for.items():
-        tiles = BoundCall.bind(name, workload, chosen).tiles
+        question = Question.ask(name, workload, hardware, TEXTBOOK, chosen, memory=FrozenDict(memory))
+        tiles = question.bound({}).tiles
         if not tiles and algorithms is None:
             continue
         try:
-            solutions.append(
-                solve(
-                    name,
-                    workload,
-                    hardware,
-                    implementation=TEXTBOOK,
-                    sram_bytes=sram_bytes,
-                    sram_elements=sram_elements,
-                    alignment=alignment,
-                    min_block_kv=min_block_kv if "block_kv" in tiles else None,
-                    epsilon=epsilon,
-                    **chosen,
-                )
-            )
+            least = min_block_kv if "block_kv" in tiles else None
+            solutions.append(answer(replace(question, min_block_kv=least), share=share))
         except InfeasibleError as error:
             infeasible.append(DoesNotFit(name, error.least))
     infeasible.sort(key=lambda unfit: unfit.least)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import Result, Table, shared_notes, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
 from iomodel.placement.implementations import lacks_kernels, no_kernel
-from iomodel.studies.approximations import approximations, bests, footnotes, marked
-from iomodel.studies.estimate import estimate
-from iomodel.timing.result import Estimate
+from iomodel.solving.question import Question
+from iomodel.studies.comparison import approximations, bests, footnotes, marked
+from iomodel.studies.estimate import estimated
+from iomodel.timing.estimate_result import Estimate
 from iomodel.workloads.workload import Workload
 
 
@@ -132,29 +132,26 @@ class TimeComparison(Result, Tabular):
         return [f"* no kernel on file runs this call on {self.hardware.name}, timed as one memory per block: {names}"]
 
 
-def by_time(
-    algorithms: Mapping[str, Mapping[str, Any]],
-    workload: Workload,
-    device: Hardware,
-    implementation: str | None = None,
-) -> TimeComparison:
-    """Estimate each algorithm under its options, those that run first; InfeasibleError if no exact algorithm fits."""
-    estimates, infeasible = [], {}
+def by_time(questions: Sequence[Question]) -> TimeComparison:
+    """Estimate each contender, those that run first; InfeasibleError if no exact algorithm fits."""
+    estimates, infeasible, absent = [], {}, {}
     least: list[InfeasibleError] = []
-    for name, options in algorithms.items():
+    for question in questions:
         try:
-            estimates.append(estimate(name, workload, device, implementation=implementation, **options))
+            candidate = estimated(question)
         except InfeasibleError as error:
-            infeasible[name] = str(error)
-            if not find_algorithm(name).approximates:
+            infeasible[question.algorithm.name] = str(error)
+            if not question.algorithm.approximates:
                 least.append(error)
-    inexact = approximations(algorithms)
+            continue
+        estimates.append(candidate)
+        if question.implementation is None and lacks_kernels(question.algorithm, question.call, question.device):
+            absent[candidate.algorithm] = no_kernel(question.algorithm, question.call, question.device)
+    inexact = approximations(question.algorithm.name for question in questions)
     if all(candidate.algorithm in inexact for candidate in estimates):
         raise min(least, key=lambda error: error.least)
-    absent = {
-        candidate.algorithm: no_kernel(candidate.algorithm, workload, device)
-        for candidate in estimates
-        if implementation is None and lacks_kernels(candidate.algorithm, workload, device)
-    }
     estimates.sort(key=lambda candidate: (candidate.algorithm in absent, candidate.seconds))
-    return TimeComparison(workload, device, tuple(estimates), FrozenDict(infeasible), inexact, FrozenDict(absent))
+    first = questions[0]
+    return TimeComparison(
+        first.call, first.device, tuple(estimates), FrozenDict(infeasible), inexact, FrozenDict(absent)
+    )

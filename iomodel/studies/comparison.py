@@ -1,19 +1,41 @@
-"""Result of a comparison of algorithms by traffic, in one memory."""
+"""Result of a comparison of algorithms by traffic, in one memory, and the marks of approximate algorithms in tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
 from iomodel.placement.budget import Budget
 from iomodel.solving.solution import Solution
-from iomodel.studies.approximations import bests, footnotes, marked
 from iomodel.workloads.workload import Workload
+
+
+def approximations(algorithms: Iterable[AlgorithmLike]) -> FrozenDict[str, str]:
+    """Collect the approximate algorithms by name, each with the operation that it computes in place of attention."""
+    return FrozenDict({str(name): text for name in algorithms if (text := find_algorithm(name).approximates)})
+
+
+def marked(name: str, approximates: Mapping[str, str]) -> str:
+    """Format a name for a table, with a tilde before an approximate algorithm."""
+    return f"~ {name}" if name in approximates else name
+
+
+def footnotes(approximates: Mapping[str, str]) -> list[str]:
+    """Return a line for each approximate algorithm of a table."""
+    return [f"~ {name}: {text}" for name, text in approximates.items()]
+
+
+def bests(comparison: Any) -> dict[str, str | None]:
+    """Return the names of the best algorithms of a comparison, exact and approximate, as plain data."""
+    approximate = comparison.best_approximate
+    return {"best": comparison.best.algorithm, "best_approximate": approximate and approximate.algorithm}
 
 
 @dataclass(frozen=True)

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import compulsory
 from iomodel.counting.cost import Cost
-from iomodel.counting.options import only_taken
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
-from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InputError, shown
-from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import (
-    LAUNCH_NAMES,
-)
+from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import check_layer_kernels, implementation_for
-from iomodel.solving.best_choice import best_choice
-from iomodel.solving.default_tiles import fastest_tiles
-from iomodel.timing.clock import Clock, clock_for
+from iomodel.placement.implementations import check_layer_kernels
+from iomodel.solving.by_pass import of_pass
+from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.question import Question, best_choice
+from iomodel.timing.clock import Clock
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.level_traffic import level_traffic
 from iomodel.timing.parameters import DEFAULT, Parameters
-from iomodel.timing.result import Estimate
 from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
-from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
-from iomodel.workloads.varlen import VarlenAttention, as_call
-from iomodel.workloads.workload import Workload, as_workload
+from iomodel.workloads.workload import Workload
 
 
-class Timed(Protocol):
+class TimedPass(Protocol):
     """A launch configuration of one pass, with the times of its kernels."""
 
     @property
@@ -118,149 +109,99 @@ def estimate(
     >>> e.bound, round(e.mfu, 2)
     ('matrix', 0.71)
     """
-    device = as_device(hardware)
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
-    known = rates(device, as_workload(workload).dtype)
-    if not isinstance(workload, Call):
-        if isinstance(workload, Linear):
-            check_layer_kernels(algorithm, workload, device, implementation)
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
+    device = as_device(hardware)
+    question = Question.ask(algorithm, workload, device, implementation, options, parameters=parameters)
+    return estimated(question, tiles)
+
+
+def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Estimate:
+    """Estimate a call at tiles, or at the default ones."""
+    question.rates  # noqa: B018 - raises for a device without the rates of a time
+    call, implementation = question.call, question.implementation
+    if not isinstance(call, Call):
+        if isinstance(call, Linear):
+            check_layer_kernels(question.algorithm, call, question.device, implementation)
         elif implementation is not None:
             raise InputError(
-                f"implementation: {shown(implementation)} given; allowed: none, with a {workload.operation} workload"
+                f"implementation: {shown(implementation)} given; allowed: none, with a {call.operation} workload"
             )
-        return _of_layer(algorithm, workload, device, tiles, parameters, known, options)
-    call = as_call(workload)
-    BoundCall.bind(algorithm, call, options, tiled=False)  # raises for a wrong input before the search
-    searched = call.direction == "both"
+        return _of_layer(question, tiles)
+    question.bound({}, tiled=False)  # raises for a wrong option before the search
     if tiles is None:
-        tiles, chosen = fastest_tiles(algorithm, call, device, parameters, implementation, options)
-        options = dict(chosen)
-        searched = True
+        tiles, chosen = default_tiles(question)
+        return _at(question.choosing(chosen), tiles)
     tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    launch = {name: tile_mapping[name] for name in LAUNCH_NAMES & tile_mapping.keys()}
-    for name, size in launch.items():
-        as_integer(name, size)
-    if tile_mapping and not searched:
-        options = _with_searched(algorithm, call, device, implementation, options, parameters, tile_mapping)
-    bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
-    sizes = bound.sizes(tile_mapping)
-    passes = _passes(bound, call, device, sizes, parameters, implementation)
-    timed = [clock.fastest(tile, launch) for clock, tile in passes]
-    parameters = max((clock.parameters for clock, _ in passes), key=lambda values: values.host_launch)
-    clocks = tuple(clock for clock, tile in passes if tile and clock.assumed)
-    return assembled(algorithm, call, device, partial(bound.at, sizes), timed, known, parameters, sizes, clocks)
+    for name in LAUNCH_NAMES & tile_mapping.keys():
+        as_integer(name, tile_mapping[name])
+    return _at(_with_searched(question, tile_mapping), tile_mapping)
 
 
-def _with_searched(
-    algorithm: AlgorithmLike,
-    call: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: str | Implementation | None,
-    options: dict[str, Any],
-    parameters: Parameters,
-    tiles: Mapping[str, int],
-) -> dict[str, Any]:
+def _at(question: Question, tiles: Mapping[str, int]) -> Estimate:
+    """Estimate a call at its tiles, each pass in its fastest launch."""
+    launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
+    whole = question.bound({}, tiled=bool(tiles.keys() - LAUNCH_NAMES))
+    sizes = whole.sizes(tiles)
+    timed = []
+    for direction in question.passes:
+        part, own = question.choosing(whole.options), sizes
+        if part.call.direction != direction:
+            part, own = part.in_direction(direction, whole.options, saving=True), of_pass(direction, sizes)
+        bound, clock = part.timer(tiled=bool(sizes))
+        timed.append(clock.fastest({name: own[name] for name in bound.tiles}, launch))
+    hosted = max((one.clock.parameters for one in timed), key=lambda values: values.host_launch)
+    assumed = tuple(one.clock for one in timed if sizes and one.clock.assumed)
+    return assembled(replace(question, parameters=hosted), partial(whole.at, sizes), timed, sizes, assumed)
+
+
+def _with_searched(question: Question, tiles: Mapping[str, int]) -> Question:
     """Add the fastest of the options that the kernels choose per call and that are not given."""
-    declaration = find_algorithm(algorithm)
-    if implementation is None and not any(known.searched for known in declaration.implementations):
-        return options
-    kernels = implementation_for(declaration, call, device, implementation)
-    if set(kernels.searched) <= options.keys():
-        return options
-    best = best_choice(declaration, call, device, kernels, options, parameters, lambda _: tiles)
-    return options if best is None else dict(best[1])
+    searches = question.implementation is not None or any(
+        known.searched for known in question.algorithm.implementations
+    )
+    if not tiles or question.call.direction == "both" or not searches:
+        return question
+    kernels = question.library
+    if kernels.searched.keys() <= question.options.keys():
+        return question
+    best = best_choice(question.by(kernels), lambda _: tiles)
+    return question if best is None else question.choosing(best[1])
 
 
-def _of_layer(
-    algorithm: AlgorithmLike,
-    workload: Workload,
-    device: Hardware,
-    tiles: Mapping[str, int] | None,
-    parameters: Parameters,
-    known: Rates,
-    options: dict[str, Any],
-) -> Estimate:
+def _of_layer(question: Question, tiles: Mapping[str, int] | None) -> Estimate:
     """Estimate a workload other than attention; a linear layer at the usual tiles of these."""
-    bound, clock = BoundCall.bind(algorithm, workload, options), layer_clock(device, parameters)
+    workload, bound, launch = question.call, question.bound({}), {}
     if tiles is None and not isinstance(workload, Linear):
-        tiles = fastest_tiles(algorithm, workload, device, parameters, None, options)[0]
+        tiles = default_tiles(question)[0]
     tile_mapping = (
         {} if tiles is None else as_mapping("tiles", tiles, "{'block_m': 128, 'block_n': 128, 'block_k': 64}")
     )
     sizes: dict[str, int] = {} if tiles is None else bound.sizes(tile_mapping)
     if isinstance(workload, Linear):
-        parts = options.get("splits") if tiles is None else bound.options["splits"]
-        launch = {name: as_integer(name, tile_mapping[name]) for name in LAUNCH_NAMES & tile_mapping.keys()}
-        kernels, tile = clock.fastest((workload,), None if tiles is None else {**sizes, **launch}, parts, algorithm)
-        sizes = dict(tile.sizes)
-        bound = BoundCall.bind(algorithm, workload, {**options, "splits": sizes.pop("splits")})
+        parts = question.options.get("splits") if tiles is None else bound.options["splits"]
+        given = {name: as_integer(name, tile_mapping[name]) for name in LAUNCH_NAMES & tile_mapping.keys()}
+        clock = layer_clock(question.device, question.parameters)
+        wanted = None if tiles is None else {**sizes, **given}
+        kernels, tile = clock.fastest((workload,), wanted, parts, question.algorithm)
+        sizes, launch = dict(tile.sizes), tile.launch
+        bound = question.bound({"splits": sizes.pop("splits")})
     else:
-        timer = clock_for(algorithm, workload, device, bound.options, parameters, known)
-        kernels = list(timer.fastest(sizes, {}).kernels)
+        kernels = list(question.timer()[1].fastest(sizes, {}).kernels)
     cost = bound.cost(sizes)
-    launch = tile.launch if isinstance(workload, Linear) else {}
-    timed = [_TimedKernels({**sizes, **launch}, tuple(kernels))]
-    return assembled(algorithm, workload, device, lambda: cost, timed, known, parameters, sizes)
-
-
-def _passes(
-    whole: BoundCall,
-    call: Attention | VarlenAttention,
-    device: Hardware,
-    sizes: Mapping[str, int],
-    parameters: Parameters,
-    implementation: str | Implementation | None,
-) -> list[tuple[Clock, dict[str, int]]]:
-    """Return the clock of each direction under its own options, with its tiles by their plain names."""
-    options = tuple(sorted(whole.options.items()))
-    passes = []
-    for bound, clock in _clocks(device, whole.algorithm, call, options, bool(sizes), parameters, implementation):
-        tile = {name: sizes[name] for name in bound.tiles}
-        if bound.workload.direction == "backward" and call.direction == "both":
-            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in bound.tiles}
-        passes.append((clock, tile))
-    return passes
-
-
-@per_device
-def _clocks(
-    device: Hardware,
-    declaration: Algorithm,
-    call: Attention | VarlenAttention,
-    options: tuple[tuple[str, Any], ...],
-    tiled: bool,
-    parameters: Parameters,
-    implementation: str | Implementation | None,
-) -> list[tuple[BoundCall, Clock]]:
-    """Build the clock of each direction of a call; it times any tile."""
-    known, passes = rates(device, call.dtype), []
-    for direction in ("forward", "backward") if call.direction == "both" else (call.direction,):
-        pass_call, taken = call, dict(options)
-        if direction != call.direction:
-            pass_call = call.model_copy(update={"direction": direction})
-            taken = only_taken(declaration, direction, taken)
-            if direction == "forward":
-                taken |= declaration.saved
-        bound = BoundCall.bind(declaration, pass_call, taken, tiled=tiled)
-        clock = clock_for(declaration, pass_call, device, bound.options, parameters, known, implementation)
-        passes.append((bound, clock))
-    return passes
+    return assembled(question, lambda: cost, [_TimedKernels({**sizes, **launch}, tuple(kernels))], sizes)
 
 
 def assembled(
-    algorithm: AlgorithmLike,
-    call: Workload,
-    device: Hardware,
+    question: Question,
     cost: Callable[[], Cost],
-    timed: Sequence[Timed],
-    known: Rates,
-    parameters: Parameters,
+    timed: Sequence[TimedPass],
     sizes: Mapping[str, int],
     assumed: Sequence[Clock] = (),
 ) -> Estimate:
     """Combine the passes of a call into one estimate; what its time does not need is computed when it is read."""
-    seconds = seconds_of([time for launch in timed for time in launch.times], parameters)
+    algorithm, call, device, known = question.algorithm, question.call, question.device, question.rates
+    seconds = seconds_of([time for launch in timed for time in launch.times], question.parameters)
     tiles = dict(sizes)
     if call.direction != "both":
         for launch in timed:
@@ -286,7 +227,7 @@ def assembled(
         tiles=FrozenDict(tiles),
         seconds=seconds,
         rates=known,
-        parameters=parameters,
+        parameters=question.parameters,
     )
 
 

@@ -20,8 +20,8 @@ from iomodel.devices.rates import Rates
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.studies.estimate import estimate
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import Parameters
-from iomodel.timing.result import Estimate
 
 
 @dataclass(frozen=True, eq=False)

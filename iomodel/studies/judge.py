@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.common.display import Result, Table
-from iomodel.common.results import Record
+from iomodel.algorithms import AlgorithmLike, answering, name_of
+from iomodel.common.display import Result, Table, microseconds
+from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.fields import AttentionCall
+from iomodel.devices.device_fields import AttentionCall
 from iomodel.errors import InputError, IOModelError, SpecError
 from iomodel.studies.estimate import estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
+
+
+def _called(call: AttentionCall) -> str:
+    return f"{call.direction}, {call.mask}, d = {call.head_dim}, {call.q_len:,} tokens"
 
 
 @dataclass(frozen=True)
@@ -25,11 +29,12 @@ class JudgedCall(Record):
 
     derived = ("error",)
 
-    call: AttentionCall
-    measured: float
-    predicted: float
+    call: AttentionCall = field(metadata=column("call", _called))
+    measured: float = field(metadata=column(">measured\n[us]", microseconds))
+    predicted: float = field(metadata=column(">estimated\n[us]", microseconds))
 
     @property
+    @printed(column(">error\n[%]", lambda error: f"{100 * error:+.0f}"))
     def error(self) -> float:
         """Predicted over measured, less one [-]."""
         return self.predicted / self.measured - 1
@@ -76,33 +81,26 @@ class Judgement(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        columns = ("call", ">measured\n[us]", ">estimated\n[us]", ">error\n[%]")
-        rows = [
-            (
-                f"{entry.call.direction}, {entry.call.mask}, d = {entry.call.head_dim}, {entry.call.q_len:,} tokens",
-                f"{entry.measured * 1e6:,.1f}",
-                f"{entry.predicted * 1e6:,.1f}",
-                f"{100 * entry.error:+.0f}",
-            )
-            for entry in self.calls
-        ]
-        rows += [(text, "", "", "") for text in self.left_out]
         title = (
             f"{self.algorithm} on {self.hardware.name}: median error {100 * self.median_error:.0f} %, "
             f"worst {100 * self.worst_error:.0f} %"
         )
-        return [Table(title, columns, rows)]
+        table = Table.of(title, JudgedCall, self.calls)
+        return [table.with_rows((text, "", "", "") for text in self.left_out)]
 
 
-def judge(hardware: Hardware | str, algorithm: AlgorithmLike = "flash2", parameters: Parameters = DEFAULT) -> Judgement:
-    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.calibrate`).
+def judge(
+    hardware: Hardware | str, algorithm: AlgorithmLike | None = None, parameters: Parameters = DEFAULT
+) -> Judgement:
+    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.devices.calibrate`).
 
     Parameters
     ----------
     hardware : Hardware or str
         A device whose file has ``measured.attention``.
     algorithm : str or Algorithm
-        The assumed algorithm of the timed kernels, at the default tiles of :func:`iomodel.estimate`.
+        The assumed algorithm of the timed kernels, at the default tiles of :func:`iomodel.estimate`; by default the one
+        of most devices and calls, flash2.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
 
@@ -126,6 +124,8 @@ def judge(hardware: Hardware | str, algorithm: AlgorithmLike = "flash2", paramet
         raise SpecError(
             f"measured.attention: {device.id or device.name} has no timed call; write one with 'iomodel calibrate'"
         )
+    if algorithm is None:
+        algorithm = answering(Attention(q_len=1, head_dim=1))[-1]
     judged, left_out = [], []
     for call in timed:
         fields = call.model_dump(exclude={"time", "kernel"})

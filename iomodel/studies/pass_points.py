@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, at_places
+from iomodel.common.arithmetic import anywhere, at_places
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.arrays.calls import Calls
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import met
 from iomodel.counting.tiles import with_followers
-from iomodel.devices.device import Hardware
-from iomodel.devices.rates import rates
 from iomodel.errors import InputError, IOModelError
-from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
-from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import implementation_for
 from iomodel.placement.shipped_tile import ROWS, shipped_tile
-from iomodel.solving.batch.fastest import FastestSearch
-from iomodel.solving.candidates import choices, underfilled
-from iomodel.solving.default_tiles import fastest_tiles
-from iomodel.timing.clock import Clock, clock_for
+from iomodel.solving.batch.fastest_search import FastestSearch
+from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.question import Question, underfilled
+from iomodel.timing.clock import Clock
 from iomodel.timing.clock_points import Fastest, PointCalls, fastest_at
-from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.masks.tabulated import Tabulated
 
@@ -46,10 +40,7 @@ class KernelChoice(NamedTuple):
 class PassPoints:
     """A timer of one pass at many points; numbers and options are flat columns or single values."""
 
-    algorithm: Algorithm
-    device: Hardware
-    implementation: str | Implementation | None
-    parameters: Parameters
+    question: Question
     called: Calls
     clocks: dict[Any, list[KernelChoice]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -79,17 +70,15 @@ class PassPoints:
 
     @property
     def _chosen_names(self) -> set[str]:
-        return {*TILE_NAMES, *LAUNCH_NAMES, *self.algorithm.takes(self.called.first.direction), *self.algorithm.common}
+        algorithm = self.question.algorithm
+        return {*TILE_NAMES, *LAUNCH_NAMES, *algorithm.takes(self.called.first.direction), *algorithm.common}
 
     def _by_search(self, numbers: Columns, options: Columns, size: int) -> Fastest:
         """Search for the fastest tiles of the kernels on the device."""
         if isinstance(self.called.first.mask, Tabulated):
             return Fastest.none(size)
-        search = FastestSearch(
-            self.algorithm, self.device, self.implementation, self.called, numbers, options, 1, size, self.parameters
-        )
         try:
-            columns = search.found().columns
+            columns = FastestSearch(self.question, self.called, numbers, options, size).found().columns
         except InputError:  # no kernel on the device
             return Fastest.none(size)
         return Fastest(
@@ -108,9 +97,7 @@ class PassPoints:
             given = {name: known[name] if name in NUMBERS else type(value)(known[name]) for name, value in
                      ((name, np.ravel(value)[0].item()) for name, value in options.items())}  # fmt: skip
             try:
-                tiles, own = fastest_tiles(
-                    self.algorithm, self._call(known), self.device, self.parameters, self.implementation, given
-                )
+                tiles, own = default_tiles(replace(self.question, call=self._call(known), options=FrozenDict(given)))
             except IOModelError:
                 chosen.append((np.inf, {}))
                 continue
@@ -147,7 +134,7 @@ class PassPoints:
         fastest, first = Fastest.none(size), self.called.first
         point = {name: numbers[name] for name in first.numbers}
         calls = PointCalls(point, first.element_size, first.mask)
-        features = {name: name in first.features for name in self.algorithm.features}
+        features = {name: name in first.features for name in self.question.algorithm.features}
         for searched, clock, shipped in self._kernel_choices(kind, numbers, options, choice):
             if choice == "shipped" and shipped is None:
                 continue
@@ -156,7 +143,7 @@ class PassPoints:
             launch = {name: sizes[name] for name in LAUNCH_NAMES & sizes.keys()}
             chosen = {**clock.options, **options, **searched}
             values = {**point, **chosen, **{name: sizes[name] for name in TILE_NAMES & sizes.keys()}}
-            where = np.broadcast_to(met(self.algorithm, {**features, "mask": first.mask, **values}), size)
+            where = np.broadcast_to(met(self.question.algorithm, {**features, "mask": first.mask, **values}), size)
             if not where.any():
                 continue
             each = fastest_at(clock, calls, chosen, tiles, launch, size)
@@ -175,35 +162,31 @@ class PassPoints:
 
     def _found(self, numbers: Columns, options: Columns, choice: str) -> Iterator[KernelChoice]:
         call = self._call(numbers)
-        kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
         first = {name: np.ravel(value)[0].item() if isinstance(value, np.ndarray) else value
                  for name, value in options.items()}  # fmt: skip
         first |= {name: bool(first[name]) for name, value in options.items()
                   if isinstance(value, np.ndarray) and name not in NUMBERS}  # fmt: skip
-        known = rates(self.device, call.dtype)
+        asked = replace(self.question, call=call, options=FrozenDict(first))
         tiled = choice == "shipped" or bool(TILE_NAMES & numbers.keys())
-        free = [{}] if choice == "given" else choices(kernels, call, self.algorithm.takes(call.direction), first)
+        free: Iterable[Mapping[str, Any]] = [{}] if choice == "given" else asked.choices()
         for searched in free:
             chosen = {**first, **searched}
             shipped = None
             try:
                 if choice == "shipped":
-                    shipped = shipped_tile(kernels, call, self.device, chosen)
+                    shipped = shipped_tile(asked.library, call, asked.device, chosen)
                     if shipped is None:
                         continue
                 words = {name: value for name, value in chosen.items() if name in first or name not in NUMBERS}
-                bound = BoundCall.bind(self.algorithm, call, words, tiled=tiled)
+                bound, clock = asked.choosing(words).timer(tiled=tiled)
                 if shipped is not None:
                     named = {name: shipped[name] for name in bound.tiles if name in shipped}
                     launch = {name: shipped[name] for name in LAUNCH_NAMES & shipped.keys()}
-                    shipped = {**with_followers(self.algorithm.name, bound.tiles, named), **launch}
+                    shipped = {**with_followers(asked.algorithm.name, bound.tiles, named), **launch}
             except IOModelError:
                 if choice != "shipped":
                     raise
                 continue
-            clock = clock_for(
-                self.algorithm, call, self.device, bound.options, self.parameters, known, self.implementation
-            )
             yield KernelChoice(searched, clock, shipped)
 
     def _call(self, numbers: Columns) -> Attention:

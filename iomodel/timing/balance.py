@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.common.band import Band
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.nests.execution import Order
 from iomodel.timing.edge_visits import EdgeVisits
 from iomodel.timing.listed_visits import ListedVisits

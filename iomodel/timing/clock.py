@@ -9,7 +9,6 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.elementwise import floor_div, larger
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
@@ -19,6 +18,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import checked, excess, refused_launch
+from iomodel.placement.fit import in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.balance import Rows
@@ -186,9 +186,7 @@ class Clock:
 
     def room(self, demand: KernelWork) -> Any:
         """Count the blocks of a kernel that fit an SM, at least one."""
-        per_sm = self.hardware.memory.sram.per_sm
-        room = self.hardware.sram_per_block if per_sm is None else int(per_sm.value)
-        return larger(1, floor_div(room, larger(1, demand.footprint)))
+        return in_one_memory(self.hardware, demand.footprint).blocks_per_sm
 
     @property
     def launch(self) -> float:
@@ -245,11 +243,11 @@ class Clock:
         tried = []
         for placement, launch in self.launches(given):
             query, key = (tiles[name] for name in placement.tiles)
-            occupied = placement.occupied(query, key, launch)
+            fit = placement.fit(query, key, launch)
             tried.append((placement, launch))
-            if occupied.over:
+            if not fit.fits:
                 continue
-            choice, launched = (placement, launch, occupied.blocks_per_sm), self.launched(launch)
+            choice, launched = (placement, launch, fit.blocks_per_sm), self.launched(launch)
             load = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
             if not any(
                 self._alike(choice, other) and all(least <= own for own, least in zip(load, known, strict=True))
@@ -277,15 +275,14 @@ class Clock:
         )
 
     def _bare(self, tiles: Mapping[str, int]) -> TimedLaunch:
-        limit = self.hardware.sram_per_block
         if not tiles:
             return self.timed(tiles, None, None, 1)
         kernels = self.demand(self.widths, tiles)
         footprint = max((demand.footprint for demand in kernels), default=0)
-        if footprint > limit:
+        if not in_one_memory(self.hardware, footprint).fits:
             raise InfeasibleError(
-                f"tiles: {dict(tiles)} given; {footprint:,} B are more than the {limit:,} B of a block on "
-                f"{self.hardware.name}",
+                f"tiles: {dict(tiles)} given; {footprint:,} B are more than the {self.hardware.sram_per_block:,} B of "
+                f"a block on {self.hardware.name}",
                 least=footprint,
                 unit="B",
             )

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger
-from iomodel.placement.placement import Launch, Placement
+from iomodel.common.arithmetic import anywhere, larger
+from iomodel.placement.fit import in_one_memory
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock import Clock
 from iomodel.timing.kernel_time import Launched
@@ -105,7 +105,7 @@ def fastest_at(
         widths = clock.widths
         work = clock.demands.over(calls, calls.widened(widths), options, tiles)
         footprint = np.max([np.broadcast_to(demand.footprint, size) for demand in work], axis=0) if work else 0
-        fits = footprint <= clock.hardware.sram_per_block if tiles else np.full(size, True)
+        fits = in_one_memory(clock.hardware, footprint).fits if tiles else np.full(size, True)
         found.offer(fits, *_columns(clock, work, rows, Launched(), None if tiles else 1, size))
         return found
     for placement in clock.placements:
@@ -119,24 +119,13 @@ def fastest_at(
                 wanted = wanted & (given[name] == getattr(launch, name))
             if not wanted.any():
                 continue
-            fits, blocks = _fits(placed, launch, query, key)
-            if (wanted & fits).any():
+            fit = placed.fit(query, key, launch)
+            fits = wanted & fit.fits
+            if fits.any():
                 launched = clock.launched(launch)
-                seconds, columns = _columns(clock, work, rows, launched, np.maximum(blocks, 1), size)
-                found.offer(wanted & fits, seconds, {**columns, "warps": launch.warps, "stages": launch.stages})
+                seconds, columns = _columns(clock, work, rows, launched, np.maximum(fit.blocks_per_sm, 1), size)
+                found.offer(fits, seconds, {**columns, "warps": launch.warps, "stages": launch.stages})
     return found
-
-
-def _fits(placement: Placement, launch: Launch, query: Any, key: Any) -> tuple[Any, Any]:
-    """Check which tiles fit in a launch configuration, and count the blocks of an SM."""
-    device, limit = placement.device, placement.registers_limit(launch.warps)
-    shared, columns = placement.memory(query, key, launch.stages, launch.warps)
-    registers = placement.registers_of(query, key, launch.warps)
-    fits = (shared <= device.shared_per_block) & (registers <= limit) & (columns <= device.tensor_columns)
-    fits = fits & (placement.threads(launch.warps) <= device.threads_per_block)
-    for rows, step, sizes in zip((query, key), placement.steps(launch), placement.residency.sizes, strict=True):
-        fits = fits & (np.isin(rows, sizes) if sizes else True) & (rows % step == 0)
-    return fits, placement.room(shared, registers, launch.warps, columns)
 
 
 def _columns(

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.arithmetic import ceil, floor, floor_sum_of, larger, pick, smaller
 from iomodel.common.band import Band
-from iomodel.common.elementwise import ceil, floor, floor_sum_of, larger, pick, smaller
 
 LEVELS = 8
 """Numbers of blocks on an SM that are all looked at; with more, no single block decides [-]."""

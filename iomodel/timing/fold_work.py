@@ -13,7 +13,6 @@ from iomodel.nests.execution import Execution
 from iomodel.nests.language import (
     Axis,
     Cut,
-    Elementwise,
     Exp,
     Guard,
     Hold,
@@ -22,6 +21,7 @@ from iomodel.nests.language import (
     Loop,
     MatMul,
     Path,
+    Pointwise,
     Random,
     Statement,
     Tanh,
@@ -65,7 +65,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
             *(
                 runs(path) * Mul(*(extent(axis, path) for axis in leaf.axes))
                 for leaf, path in leaves
-                if isinstance(leaf, kinds) and isinstance(leaf, Elementwise) and only <= {a.name for a in leaf.axes}
+                if isinstance(leaf, kinds) and isinstance(leaf, Pointwise) and only <= {a.name for a in leaf.axes}
                 if where(path)
             )
         )

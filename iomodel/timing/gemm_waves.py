@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import Any
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
+import numpy as np
+
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
-from iomodel.placement.gemm_tiles import Tile
+from iomodel.devices.rates import Rates
+from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
@@ -34,21 +39,16 @@ def _layout(warps: int, together: bool, has_accumulator: bool, element_size: int
     )
 
 
-def wave_trips(layer: Linear, tile: Tile, at_once: int, capacity: int) -> tuple[int, int]:
-    """Count the passes of X and of the weights from DRAM [-].
+def wave_trips(layer: Any, tile: Any, at_once: Any, capacity: int) -> tuple[Any, Any]:
+    """Count the passes of X and of the weights from DRAM [-]; numbers, or arrays of layers and tiles.
 
     Concurrent blocks compute a rectangle of output tiles, the one with the least traffic; an operand of a group that
     fits the L2 cache is loaded once.
     """
-    return trips_over(layer, layer.rows, tile, at_once, capacity)
-
-
-def trips_over(layer: Any, layer_rows: Any, tile: Any, at_once: Any, capacity: int) -> tuple[Any, Any]:
-    """Count the passes as :func:`wave_trips`; the layer, the tile and the blocks at once may be arrays."""
-    rows, columns = ceil_div(layer_rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
+    rows, columns = ceil_div(layer.rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
     slots = larger(1, floor_div(at_once, tile.splits))
     weights = 2 if layer.gated else 1
-    x = layer_rows * layer.in_features * ELEMENT_SIZE[layer.dtype]
+    x = layer.rows * layer.in_features * ELEMENT_SIZE[layer.dtype]
     w = weights * -(-layer.in_features * layer.out_features * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
     last = smaller(rows, slots)
     best: Any = inf
@@ -65,3 +65,30 @@ def trips_over(layer: Any, layer_rows: Any, tile: Any, at_once: Any, capacity: i
         if not anywhere(high < last):
             return over_x, over_w
         high = smaller(2 * high, last)
+
+
+def masked_layouts(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]:
+    """Return each layout with the mask of its points; none if all points have the first one."""
+    distinct = list(dict.fromkeys(layouts))
+    if len(distinct) == 1:
+        return ()
+    return tuple((np.array([each is layout for each in layouts]), layout) for layout in distinct)
+
+
+def in_waves(demand: KernelWork, layer: Any, tile: Any, known: Rates) -> KernelWork:
+    """Add the DRAM traffic of a wave of blocks to a kernel with products."""
+    if not demand.products or known.last_cache is None or known.units is None:
+        return demand
+    return streamed(demand, *wave_trips(layer, tile, known.units * tile.blocks_per_sm, known.last_cache))
+
+
+WEIGHTS = ("W", "W_gate", "W_up")
+
+
+def streamed(demand: KernelWork, over_x: Any, over_w: Any) -> KernelWork:
+    """Add the DRAM traffic of a kernel that loads X and the weights so many times; these may be arrays."""
+    total: Any = 0
+    for moved in demand.moved:
+        trips = over_x if moved.name == "X" else over_w if moved.name in WEIGHTS else 1
+        total = total + smaller(moved.requested, moved.distinct * trips)
+    return replace(demand, streamed=total)

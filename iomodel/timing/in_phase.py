@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Fastest
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic

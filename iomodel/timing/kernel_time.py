@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, ratio, smaller
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, ratio, smaller
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.rates import Rates

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import larger
+from iomodel.common.arithmetic import larger
 from iomodel.timing.kernel_work import KernelWork, MatrixWork, TensorTraffic
 from iomodel.workloads.attention import Attention
 

@@ -36,7 +36,7 @@ from itertools import pairwise
 from math import ceil, floor, gcd
 from typing import NamedTuple
 
-from iomodel.common.floor_sum import floor_sum
+from iomodel.common.arithmetic import floor_sum
 
 
 class Waves(NamedTuple):

@@ -11,20 +11,23 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, algorithm
-from iomodel.common.elementwise import ceil_div, larger, pick
+import numpy as np
+
+from iomodel.algorithms import AlgorithmLike, algorithm, answering
+from iomodel.common.arithmetic import at_places, ceil_div, larger, pick
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
-from iomodel.placement.gemm_tiles import Tile, candidates, fitting
-from iomodel.timing.gemm_ranking import ROWS, rank, streamed
-from iomodel.timing.gemm_waves import layout, wave_trips
-from iomodel.timing.kernel_time import KernelTime, Launched, elapsed, kernel_time
+from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
+from iomodel.timing.clock_points import PointCalls
+from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts
+from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -37,6 +40,8 @@ MOST_ROWS = 1 << 40
 """Most rows of a layer whose tiles are ranked in arrays of floats, exactly [rows]."""
 MOST = 1 << 16
 """Cached results of a clock."""
+ROWS = (tuple(1 << power for power in range(9)), tuple(1 << power for power in range(9, 14)))
+"""Rows ranked together, small and large: the batches at which planners compute decode steps [rows]."""
 REACHED = {
     "sm_90": {"fp8": 0.62, "int8": 0.62},
     "sm_100": {"bf16": 0.7, "fp16": 0.7, "fp8": 0.57, "int8": 0.57, "fp4": 0.48},
@@ -70,6 +75,35 @@ GROUPED_NARROW = {"bf16": 0.5, "fp16": 0.5, "fp8": 0.5, "int8": 0.5, IN_BLOCKS: 
 
 
 @dataclass(frozen=True)
+class LayerNumbers:
+    """The numbers of many linear layers, which share the types and the features of the first."""
+
+    first: Linear
+    numbers: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a number, as floats if it is an array, or an attribute that the layers share."""
+        if name in self.numbers and name != "scale_block":
+            value = self.numbers[name]
+            return value.astype(np.float64) if isinstance(value, np.ndarray) else value
+        return getattr(self.first, name)
+
+    @property
+    def parameters(self) -> Any:
+        """Number of weights, as :attr:`iomodel.Linear.parameters` [elements]."""
+        return self.groups * self.in_features * self.out_features * (2 if self.first.gated else 1)
+
+    @property
+    def flops(self) -> Any:
+        """FLOPs, 2 per row and weight [FLOP]."""
+        return 2 * self.rows * self.parameters
+
+    def at(self, where: Any) -> LayerNumbers:
+        """Return the layers at some places."""
+        return LayerNumbers(self.first, {name: at_places(value, where) for name, value in self.numbers.items()})
+
+
+@dataclass(frozen=True)
 class LayerClock:
     """A timer of linear layers and elementwise kernels on one device.
 
@@ -82,7 +116,9 @@ class LayerClock:
     shares: Mapping[str, float] = FrozenDict()
     grouped: Mapping[str, float] = FrozenDict()
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
-    ranked: dict[tuple[str | None, Linear], tuple[Tile, ...]] = field(default_factory=dict, compare=False, repr=False)
+    ranked: dict[tuple[str | None, Linear], tuple[GemmTile, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def linear(self, *layers: Linear, products: str | None = None) -> Span:
         """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
@@ -126,9 +162,9 @@ class LayerClock:
         layers: tuple[Linear, ...],
         tiles: Mapping[str, int] | None = None,
         splits: int | None = None,
-        name: AlgorithmLike = "gemm",
+        name: AlgorithmLike | None = None,
         products: str | None = None,
-    ) -> tuple[list[KernelTime], Tile]:
+    ) -> tuple[list[KernelTime], GemmTile]:
         """Return the kernels of layers of one width at the fastest tile, or at a given one.
 
         `splits` is tried in several sizes where it is not given.
@@ -137,8 +173,8 @@ class LayerClock:
         known, free = self.rates_of(first, products)
         if tiles is not None:
             competing = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
-        elif len(layers) == 1 and splits is None and name == "gemm" and first.rows <= MOST_ROWS:
-            competing = list(self._ranked(first, known, free, products))
+        elif len(layers) == 1 and splits is None and _is_usual(name, first) and first.rows <= MOST_ROWS:
+            competing = list(self._ranked(first, known.units, products))
         else:
             competing = list(candidates(self.device, layers, known.units, splits))
         if not competing:
@@ -160,17 +196,13 @@ class LayerClock:
         return kernels, tile
 
     def ranking(
-        self, layer: Linear, splits: int | None = None, name: AlgorithmLike = "gemm"
-    ) -> list[tuple[float, Tile]]:
+        self, layer: Linear, splits: int | None = None, name: AlgorithmLike | None = None
+    ) -> list[tuple[float, GemmTile]]:
         """Time every common tile of a layer that fits [s], the fastest first; the first is that of :meth:`fastest`."""
-        known, free = self.rates_of(layer)
-        tiles = list(candidates(self.device, (layer,), known.units, splits))
-        if tiles and splits is None and name == "gemm" and layer.rows <= MOST_ROWS:
-            first, others = rank(self.device, [(layer, tile) for tile in tiles], known, free, self.parameters)
-            times = [
-                max(time, self.floor(layer, tile, known)) + rest
-                for tile, time, rest in zip(tiles, first, others, strict=True)
-            ]
+        units = self.rates_of(layer)[0].units
+        tiles = list(candidates(self.device, (layer,), units, splits))
+        if tiles and splits is None and _is_usual(name, layer) and layer.rows <= MOST_ROWS:
+            times = self._seconds_at(LayerNumbers(layer, layer.numbers), tiles)
         else:
             times = [self._seconds((layer,), tile, name, None) for tile in tiles]
         return sorted(zip(times, tiles, strict=True), key=lambda timed: timed[0])
@@ -182,29 +214,62 @@ class LayerClock:
         return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
 
     def _work(
-        self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, known: Rates
+        self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates
     ) -> tuple[list[KernelWork], Launched]:
         launched = Launched(layout(self.device, tile.warps, layers[0]), tile.blocks_per_sm)
         return list(self._demands(name, layers, tile, known)), launched
 
-    def _seconds(self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, products: str | None) -> float:
+    def _seconds(
+        self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, products: str | None
+    ) -> float:
         """Time a tile [s]."""
         known, free = self.rates_of(layers[0], products)
         work, launched = self._work(layers, tile, name, known)
         times = [elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work]
         return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
 
-    def _ranked(self, layer: Linear, known: Rates, free: Rates, products: str | None) -> tuple[Tile, ...]:
+    def kernels_at(
+        self, layers: LayerNumbers, tile: Any, name: AlgorithmLike | None = None, products: str | None = None
+    ) -> Iterator[tuple[Any, Any, Elapsed]]:
+        """Time each kernel of layers at tiles that fit, whose numbers are arrays: seconds, where it runs, its parts."""
+        known, free = self.rates_of(layers.first, products)
+        sizes = {key: getattr(tile, key) for key in ("block_m", "block_n", "block_k", "splits")}
+        call = PointCalls(layers.numbers, layers.first.element_size)
+        work = demands(_declared(name, layers.first), kind_of(layers.first), (), PIPELINED).over(
+            call, call, sizes, sizes, True
+        )
+        distinct, places = np.unique(tile.warps, return_inverse=True)
+        layouts = [layout(self.device, warps, layers.first) for warps in distinct.tolist()]
+        by_point = masked_layouts([layouts[at] for at in places.tolist()])
+        launched = Launched(layouts[0], tile.blocks_per_sm, layouts=by_point)
+        least: Any = self._floor((layers,), tile, known, products)
+        for demand in work:
+            moved = in_waves(demand, layers, tile, known)
+            took = elapsed(moved, None, False, free, PIPELINED, launched, self.parameters)
+            runs = demand.requested_bytes > 0  # without traffic it is not launched
+            yield np.where(runs, np.maximum(took.seconds, least), 0.0), runs, took
+            least = 0.0
+
+    def _seconds_at(self, layers: LayerNumbers, tiles: Sequence[GemmTile], products: str | None = None) -> list[float]:
+        """Time layers, each at its tile [s]."""
+        columns = GemmTile(*(np.array([getattr(tile, key) for tile in tiles]) for key in GemmTile.__dataclass_fields__))
+        first, *others = (seconds for seconds, _, _ in self.kernels_at(layers, columns, products=products))
+        rest: Any = sum(others, np.zeros(len(tiles)))
+        times: list[float] = (np.broadcast_to(first, len(tiles)) + rest).tolist()
+        return times
+
+    def _ranked(self, layer: Linear, units: int | None, products: str | None) -> tuple[GemmTile, ...]:
         """Return the fastest tile of a layer, if one fits; rank those of other numbers of rows along with it."""
         tiles = self.ranked.get((products, layer))
         if tiles is None:
             alike = next((group for group in ROWS if layer.rows in group), (layer.rows,))
             layers = [layer.model_copy(update={"rows": rows}) for rows in alike]
-            points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), known.units)]
-            best: dict[Linear, tuple[float, tuple[Tile, ...]]] = dict.fromkeys(layers, (inf, ()))
-            first, others = rank(self.device, points, known, free, self.parameters) if points else ([], [])
-            for (one, tile), time, rest in zip(points, first, others, strict=True):
-                seconds = max(time, self._floor((one,), tile, known, products)) + rest
+            points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), units)]
+            best: dict[Linear, tuple[float, tuple[GemmTile, ...]]] = dict.fromkeys(layers, (inf, ()))
+            rows = np.array([one.rows for one, _ in points])
+            numbers = LayerNumbers(layer, {**layer.numbers, "rows": rows})
+            times = self._seconds_at(numbers, [tile for _, tile in points], products) if points else []
+            for (one, tile), seconds in zip(points, times, strict=True):
                 if seconds < best[one][0]:
                     best[one] = seconds, (tile,)
             while len(self.ranked) >= MOST:
@@ -212,10 +277,6 @@ class LayerClock:
             self.ranked.update({(products, one): tiles for one, (_, tiles) in best.items()})
             tiles = best[layer][1]
         return tiles
-
-    def floor(self, layer: Any, tile: Any, known: Rates) -> Any:
-        """Compute the least time of the first kernel of one layer, or of the layers of arrays [s]."""
-        return self._floor((layer,), tile, known, None)
 
     def launch(self, known: Rates) -> float:
         """Return the time between the starts of consecutive kernels [s]."""
@@ -253,23 +314,25 @@ class LayerClock:
         return weights * self.parameters.convert_ops / known.fp32
 
     def _demands(
-        self, name: AlgorithmLike, layers: tuple[Linear, ...], tile: Tile, known: Rates
+        self, name: AlgorithmLike | None, layers: tuple[Linear, ...], tile: GemmTile, known: Rates
     ) -> Iterator[KernelWork]:
         work_by_layer = []
         for layer in layers:
             sizes = dict(tile.sizes)
-            work = demands(algorithm(name), kind_of(layer), (), PIPELINED).at(layer, layer, sizes, sizes)
-            at_once = None if known.units is None else known.units * tile.blocks_per_sm
-            work_by_layer.append([_streamed(demand, layer, tile, known.last_cache, at_once) for demand in work])
+            work = demands(_declared(name, layer), kind_of(layer), (), PIPELINED).at(layer, layer, sizes, sizes)
+            work_by_layer.append([in_waves(demand, layer, tile, known) for demand in work])
         for parts in zip(*work_by_layer, strict=True):
             yield parts[0] if len(parts) == 1 else added(parts)
 
 
-def _streamed(demand: KernelWork, layer: Linear, tile: Tile, capacity: int | None, at_once: int | None) -> KernelWork:
-    """Add the DRAM traffic of a wave of blocks, which compute a rectangle of output tiles."""
-    if not demand.products or capacity is None or at_once is None:
-        return demand
-    return streamed(demand, *wave_trips(layer, tile, at_once, capacity))
+def _declared(name: AlgorithmLike | None, layer: Linear) -> Algorithm:
+    """Return an algorithm of linear layers, by default the one that is preferred."""
+    return answering(layer)[0] if name is None else algorithm(name)
+
+
+def _is_usual(name: AlgorithmLike | None, layer: Linear) -> bool:
+    """Check that an algorithm is the one that is preferred, whose tiles are ranked in arrays."""
+    return name is None or algorithm(name) is answering(layer)[0]
 
 
 @per_device

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.results import Record
+from iomodel.common.cache import per_device
+from iomodel.common.display import interval
+from iomodel.common.results import Column, Record, column
 from iomodel.counting.bounds import Bound, largest_bounds
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.levels import L2, LAST, MemoryLevel, memory_levels
 from iomodel.nests.algorithm import Algorithm
@@ -35,9 +37,21 @@ class LevelTraffic(Record):
 
     name: str
     units: int
-    capacity_bytes: int
-    moved_bytes: tuple[int, int]
-    bound: Bound
+    capacity_bytes: int = field(metadata=column(">capacity of one [B]", ","))
+    moved_bytes: tuple[int, int] = field(metadata=column(">moved [B]", interval))
+    bound: Bound = field(
+        metadata={
+            "columns": (
+                Column(">every schedule, at least [B]", lambda bound: f"{bound.bytes:,}"),
+                Column("bound", attrgetter("name")),
+            )
+        }
+    )
+
+    @property
+    def title(self) -> str:
+        """Name the level, with the number of its units where there are several."""
+        return f"{self.units:,} x {self.name}" if self.units > 1 else self.name
 
 
 def level_traffic(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger, pick, ratio, smaller
+from iomodel.common.arithmetic import anywhere, larger, pick, ratio, smaller
 
 MOST = 8
 """Largest number of concurrent blocks per SM that is distinguished; more overlap as much."""

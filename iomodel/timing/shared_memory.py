@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.elementwise import ceil_div, larger, smaller
+from iomodel.common.arithmetic import ceil_div, larger, smaller
 from iomodel.nests.residency import Residency
 from iomodel.timing.kernel_work import SCORES, KernelWork, MatrixWork
 

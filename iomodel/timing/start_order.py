@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, floor_sum_of, larger, pick, ratio, smaller
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, floor_sum_of, larger, pick, ratio, smaller
 
 
 class Lengths(NamedTuple):

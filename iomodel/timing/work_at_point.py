@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger, smaller
+from iomodel.common.arithmetic import anywhere, larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record
@@ -139,7 +139,7 @@ def demands(
     """Return the demands of (algorithm, kind, options that shape its nest), compiled."""
 
     def build() -> Demands:
-        from iomodel.timing.compile import compiled_demands
+        from iomodel.timing.compile_work import compiled_demands
 
         return compiled_demands(algorithm, kind, options, execution)
 

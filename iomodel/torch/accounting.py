@@ -8,21 +8,22 @@ from functools import cached_property
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import answering
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.counting.cost import cost as count
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
-from iomodel.planning.step.attention import attention_clock
+from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.streamed import streamed
+from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock, layer_clock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.span import Span
 from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.elementwise import moved_bytes
+from iomodel.torch.moved_bytes import moved_bytes
 from iomodel.torch.operator_call import OperatorCall
 from iomodel.torch.products import layer_of, product_of
 from iomodel.torch.report import OperatorTraffic, TrafficReport
@@ -99,7 +100,7 @@ class Accounting:
         if product is not None and min(product[:4]) > 0:
             layer, beside = layer_of(call, product)
             if layer is not None:
-                counted = self._declared(call, "gemm", layer)
+                counted = self._declared(call, general(layer), layer)
                 return replace(counted, requested_bytes=counted.requested_bytes + beside)
             return replace(self._streamed(call), flops=product.flops)
         return self._streamed(call)
@@ -132,7 +133,7 @@ class Accounting:
         tiles = {tile: size for tile, size in self.tiles.items() if tile in GEMM_TILES}
         if not tiles:
             return self.clock.linear(layer)
-        result = estimate("gemm", layer, self.clock.device, tiles)
+        result = estimate(general(layer), layer, self.clock.device, tiles)
         return _span(result)
 
     def _estimated(self, name: str, workload: Workload, tiles: Mapping[str, int] | None) -> tuple[Span, ...]:
@@ -146,16 +147,17 @@ class Accounting:
         name = name or self.attention
         saved = bool(call.arguments.get("saved", True)) or workload.direction != "forward"
         if self.hardware is None:
-            name = name or "flash2"
+            name = name or general(workload)
             options = {} if saved or "lse" not in find_algorithm(name).takes() else {"lse": False}
             counted = count(name, workload, self._sizes(name, workload, options), **options)
             return _of_cost(call, counted, _narrower(counted, mask_bytes))
         tiles = {tile: size for tile, size in self.tiles.items() if tile not in GEMM_TILES}
         if tiles or saved:
-            name = name or "flash2"
+            name = name or general(workload)
             span = _span(estimate(name, workload, self.hardware, tiles or None))
         else:
-            name, span = attention_clock(self.hardware, DEFAULT, name).fastest(workload)
+            algorithm = None if name is None else find_algorithm(name)
+            name, span = attention_clock(self.hardware, DEFAULT, algorithm).fastest(workload)
         timed = _of_span(call, name, span)
         if not mask_bytes:
             return timed
@@ -166,8 +168,8 @@ class Accounting:
 
     def _sizes(self, name: str, workload: Workload, options: Mapping[str, Any]) -> dict[str, int]:
         """Return the given tiles that an algorithm takes; a missing tile covers the whole length of its axis."""
-        tiled = any(tile in self.tiles for tile in BoundCall.bind(name, workload, options).tiles)
-        bound = BoundCall.bind(name, workload, options, tiled=tiled)
+        asked = Question.ask(name, workload, None, options=options)
+        bound = asked.bound({}, tiled=any(tile in self.tiles for tile in asked.bound({}).tiles))
         numbers = workload.longest.numbers
         whole = {tile: numbers[length] for tile, length in WHOLE.items() if length in numbers}
         sizes = {tile: size for tile in bound.tiles if (size := self.tiles.get(tile, whole.get(tile))) is not None}
@@ -186,6 +188,11 @@ class Accounting:
 
 UNCOUNTED = frozenset({"aten.convolution", "aten.convolution_backward", "aten._scaled_mm", "aten._grouped_mm"})
 """Operators with products that are counted as a read and a write of each tensor."""
+
+
+def general(workload: Workload) -> str:
+    """Name the algorithm of a workload that answers the most devices and calls."""
+    return answering(workload)[-1].name
 
 
 def _traffic(call: OperatorCall, name: str, requested: int, flops: int, **rest: Any) -> OperatorTraffic:

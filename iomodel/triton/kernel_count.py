@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import Record
+from iomodel.common.results import Record, column, printed
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class TensorCount(Record):
     derived = ("reads", "writes", "read_bytes", "written_bytes")
 
     element_bytes: int
-    loads: int = 0
-    stores: int = 0
-    atomics: int = 0
-    asked_loads: int = 0
-    asked_stores: int = 0
+    loads: int = field(default=0, metadata=column(">loads", ","))
+    stores: int = field(default=0, metadata=column(">stores", ","))
+    atomics: int = field(default=0, metadata=column(">atomics", ","))
+    asked_loads: int = field(default=0, metadata=column(">asked", ","))
+    asked_stores: int = field(default=0, metadata=column(">asked", ","))
     asked_atomics: int = 0
 
     @property
@@ -59,6 +59,12 @@ class TensorCount(Record):
     def written_bytes(self) -> int:
         """Traffic of the writes [B]."""
         return self.writes * self.element_bytes
+
+    @property
+    @printed(column(">bytes", ","))
+    def moved_bytes(self) -> int:
+        """Traffic of the reads and the writes [B]."""
+        return self.read_bytes + self.written_bytes
 
 
 @dataclass(frozen=True)
@@ -126,13 +132,9 @@ class KernelCount(Result):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        rows = [
-            (name, f"{each.loads:,}", f"{each.asked_loads:,}", f"{each.stores:,}", f"{each.asked_stores:,}",
-             f"{each.atomics:,}", f"{each.read_bytes + each.written_bytes:,}")
-            for name, each in self.tensors.items()
-        ]  # fmt: skip
-        columns = ("tensor", ">loads", ">asked", ">stores", ">asked", ">atomics", ">bytes")
+        names = ("loads", "asked_loads", "stores", "asked_stores", "atomics", "moved_bytes")
         meta = ", ".join(f"{name} = {value}" for name, value in self.meta.items())
         title = f"{self.kernel} on a grid of {' x '.join(map(str, self.grid))}{': ' if meta else ''}{meta} [elements]"
         total = f"{self.hbm_bytes:,} B, {self.dots:,} dots of {self.flops:,} FLOP, {self.exps:,} exponentials"
-        return [Table(title, columns, rows), total]
+        table = Table.of(title, TensorCount, self.tensors.values(), names=names)
+        return [table.with_names("tensor", self.tensors), total]

@@ -15,12 +15,13 @@ from iomodel.placement.implementations import list_implementations
 from iomodel.solving.export import MOST, SHARE
 from iomodel.solving.solve import solve
 from iomodel.triton.pruner import Judged, pruner
+from iomodel.triton.seconds import described_by
 from iomodel.workloads.attention import Attention
 
 ROWS, KEYS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
 WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4, 5)
 AMD = "triton-amd"
-"""The implementation of flash2 that is Triton's forward kernel on AMD."""
+"""The implementation that is Triton's forward kernel on AMD."""
 SPARSE_BLOCK = 128
 """Rows of a block of FlexAttention's default block mask; tiles divide it."""
 
@@ -56,17 +57,17 @@ def options(
 
 
 def on_amd(device: Hardware, workload: Attention, kernel: str | None) -> bool:
-    """Check that a device runs the forward kernel whose layout on AMD is declared as an implementation of flash2."""
+    """Check that a device runs the forward kernel whose layout on AMD is declared as an implementation."""
     if (kernel or kind(workload)) != "forward" or device.compute_capability:
         return False
-    return AMD in list_implementations("flash2", device, workload)
+    return AMD in list_implementations(described_by("forward"), device, workload)
 
 
 def amd_options(
     workload: Attention, device: Hardware, names: Mapping[str, str] | None, top: int
 ) -> list[tuple[Option, float]]:
     """List the fastest configs of Triton's forward kernel on AMD with their times [s]."""
-    solution = solve("flash2", workload, device, implementation=AMD, packed=False, top=max(2, top))
+    solution = solve(described_by("forward"), workload, device, implementation=AMD, packed=False, top=max(2, top))
     tiles = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N", **(names or {})}
     return [
         (
@@ -96,12 +97,7 @@ def ranked(
 
 
 def source(
-    algorithm: str,
-    workload: Attention,
-    hardware: Hardware | str,
-    *,
-    top: int | None = None,
-    version: str | None = None,
+    algorithm: str, workload: Attention, hardware: Hardware | str, *, top: int | None = None, version: str | None = None
 ) -> str:
     """Write the configs of a kernel within 5 % of the least predicted time as source text, or the `top` fastest.
 
@@ -111,9 +107,8 @@ def source(
     configs = [
     """
     kernel = kind(workload)
-    written = {"flash2": ("forward",), "split_kv": ("decode", "latent_decode"), "two_pass": ("backward_dkdv",)}
-    if kernel not in written.get(algorithm, ()):
-        allowed = next(name for name, kernels in written.items() if kernel in kernels)
+    allowed = described_by(kernel).name
+    if algorithm != allowed:
         raise InputError(f"emit: 'triton' given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}")
     if on_amd(as_device(hardware), workload, kernel):
         listed = amd_options(workload, as_device(hardware), None, MOST)

@@ -10,34 +10,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from iomodel.counting.bound_call import BoundCall
+from iomodel.algorithms import discovered
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
+from iomodel.nests.algorithm import Algorithm
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.placement.triton_layouts import WARP
 from iomodel.placement.triton_registers import registers_limit
-from iomodel.timing.clock import SCHEDULERS, Clock, clock_for
+from iomodel.solving.question import Question
+from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.kernel_time import Launched
 from iomodel.timing.kernel_work import SCORES, KernelWork
-from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.workloads.attention import Attention
 
-TIMED = {
-    "forward": ("flash2", ()),
-    "block_sparse": ("flash2", ()),
-    "decode": ("split_kv", ()),
-    "latent_decode": ("split_kv", ()),
-    "backward_dkdv": ("two_pass", ("dK, dV",)),
-    "backward_dq": ("two_pass", ("dQ",)),
-    "backward": ("two_pass", ("dK, dV", "dQ")),
-}
-"""The algorithm of each kind of kernel, and its kernels that are timed; all of them by default."""
 REGISTER = 4
 """Size of a register of a thread [B]."""
 UNPIPELINED = 1
 """The most stages with which a block waits for each tile [-]."""
+
+
+def described_by(kernel: str) -> Algorithm:
+    """Return the algorithm whose counts describe a kind of kernel."""
+    return next(algorithm for algorithm in discovered().values() if kernel in algorithm.triton_kernels)
 
 
 def seconds(
@@ -50,7 +46,7 @@ def seconds(
     outcome: TritonCheck,
 ) -> float:
     """Estimate the time of a config [s]; without a pipeline a block waits for what it loads."""
-    clock, (_, titles) = _clock(kernel, workload, hardware), TIMED[kernel]
+    clock, titles = _clock(kernel, workload, hardware), described_by(kernel).triton_kernels[kernel]
     by_keys = kernel in ("backward", "backward_dkdv")
     rows = tile[1] if by_keys else tile[0]  # of the result that stays through the loop
     grouped = outcome.instruction != "mma.sync"
@@ -71,7 +67,7 @@ def tiles(kernel: str, tile: tuple[int, int]) -> dict[str, int]:
     """Name the tiles of a config as its algorithm does; a pass for dQ has tiles of its own."""
     rows, keys = tile
     sizes = {"block_q": rows, "block_kv": keys}
-    if TIMED[kernel][0] != "two_pass":
+    if not kernel.startswith("backward"):
         return sizes
     by_rows = (keys, rows) if kernel == "backward" else tile
     return {**sizes, "dq_block_q": by_rows[0], "dq_block_kv": by_rows[1]}
@@ -113,10 +109,9 @@ def _replicated(work: Iterable[KernelWork], times: int) -> Iterator[KernelWork]:
 
 @lru_cache(maxsize=64)
 def _clock(kernel: str, workload: Attention, hardware: Hardware) -> Clock:
-    algorithm, _ = TIMED[kernel]
-    options = {"packed": True, "splits": _splits(workload, hardware)} if algorithm == "split_kv" else {}
-    complete = BoundCall.bind(algorithm, workload, options, tiled=False).options
-    clock = clock_for(algorithm, workload, hardware, complete, DEFAULT, rates(hardware, workload.dtype))
+    algorithm = described_by(kernel)
+    options = {"packed": True, "splits": _splits(workload, hardware)} if "splits" in algorithm.options else {}
+    clock = Question.ask(algorithm, workload, hardware, options=options).timer(tiled=False)[1]
     return replace(clock, execution=replace(clock.execution, waiting=UNPIPELINED))
 
 

@@ -17,22 +17,12 @@ from iomodel.workloads.workload import ELEMENT_SIZE as ELEMENT_SIZE  # noqa: PLC
 from iomodel.workloads.workload import Workload, one_of
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
-
-
 KVType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4"]
-
-
 MaskName = Literal["full", "causal"]
-
-
 Direction = Literal["forward", "backward", "both"]
-
-
 KV_QUARTERS: dict[str, int] = {**{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18}
 """Size of an element of a K/V cache in HBM, in quarters of a bit. Those of nvfp4 include their scales, a byte for 16
 elements of a row; the scale and the zero point of a row of int4 are those of `kv_scales`."""
-
-
 KV_MULTIPLE = {"int4": 2, "nvfp4": 16}
 """Elements whose multiples fill a row of a cache with elements narrower than a byte."""
 
@@ -52,14 +42,11 @@ def known_mask(mask: Any) -> Any:
 
 
 Mask = Annotated[MaskName | Window | BlockMask | Documents, BeforeValidator(known_mask)]
-
-
 Switch = Annotated[bool, Field(strict=True)]
-
-
+ElementType = Annotated[DType, one_of(ELEMENT_SIZE)]
+CacheType = Annotated[KVType, one_of(KV_QUARTERS)]
+Pass = Annotated[Direction, one_of(get_args(Direction))]
 FOLLOWERS = ("kv_heads", "kv_len", "value_dim", "kv_dtype", "kv_lens")
-
-
 CACHE_ONLY = ("latent", "kv_dtype", "head_scales", "token_scales", "paged")
 """Features of serving, without a backward pass."""
 
@@ -73,10 +60,10 @@ class Call(Workload):
     kv_heads: Count = Field(default_factory=lambda data: data["heads"])
     head_dim: Count
     value_dim: Count = Field(default_factory=lambda data: data["head_dim"])
-    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
+    dtype: ElementType = "bf16"
     mask: Mask = "full"
-    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
-    kv_dtype: Annotated[KVType, one_of("kv_dtype", KV_QUARTERS)] = Field(default_factory=lambda data: data["dtype"])
+    direction: Pass = "forward"
+    kv_dtype: CacheType = Field(default_factory=lambda data: data["dtype"])
     kv_scales: Literal["head", "token"] | None = None
     page_size: Count | None = None
     latent: Switch = False

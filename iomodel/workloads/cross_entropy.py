@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
-from iomodel.workloads.workload import Shape, one_of
+from iomodel.workloads.call import ElementType, Switch
+from iomodel.workloads.workload import Shape
 
 
 class CrossEntropy(Shape):
@@ -41,11 +41,12 @@ class CrossEntropy(Shape):
     """
 
     operation: ClassVar[str] = "cross_entropy"
+    direction: ClassVar[str] = "forward"
 
     rows: Count
     in_features: Count
     vocab_size: Count
-    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
+    dtype: ElementType = "bf16"
     gradients: Switch = False
 
     @property
@@ -57,11 +58,6 @@ class CrossEntropy(Shape):
     def logits(self) -> int:
         """Number of logits [elements]."""
         return self.rows * self.vocab_size
-
-    @property
-    def direction(self) -> str:
-        """Direction of the pass: "forward"."""
-        return "forward"
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:

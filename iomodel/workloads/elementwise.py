@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar, get_args
+from typing import ClassVar
 
 from pydantic import Field
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS, Direction, DType, KVType
-from iomodel.workloads.workload import Shape, one_of
+from iomodel.workloads.call import KV_QUARTERS, CacheType, ElementType, Pass
+from iomodel.workloads.workload import Shape
 
 
 class Elementwise(Shape):
@@ -44,9 +44,9 @@ class Elementwise(Shape):
     channels: Count
     others: Count = 1
     angles: Count = 1
-    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
-    kv_dtype: Annotated[KVType, one_of("kv_dtype", KV_QUARTERS)] = Field(default_factory=lambda data: data["dtype"])
-    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
+    dtype: ElementType = "bf16"
+    kv_dtype: CacheType = Field(default_factory=lambda data: data["dtype"])
+    direction: Pass = "forward"
 
     @property
     def narrowest(self) -> int:

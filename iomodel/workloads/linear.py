@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
 from iomodel.errors import InputError, shown
-from iomodel.workloads.call import ELEMENT_SIZE, DType
+from iomodel.workloads.call import ELEMENT_SIZE, ElementType, Switch
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.workload import Shape, one_of
 
@@ -21,6 +21,8 @@ WEIGHT_QUARTERS: dict[str, int] = {
 }
 """Size of a weight in HBM, in quarters of a bit: 16 are half a byte, 17 include the share of a scale. Types with a
 smaller share of a scale are left out: `scale_block` counts scales of any block."""
+StoredType = Annotated[str, one_of(WEIGHT_QUARTERS)]
+"""Type of weights in HBM."""
 
 
 class Linear(Shape):
@@ -57,19 +59,18 @@ class Linear(Shape):
     """
 
     operation: ClassVar[str] = "linear"
+    direction: ClassVar[str] = "forward"
 
     rows: Count
     in_features: Count
     out_features: Count
     groups: Count = 1
-    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
-    weight_dtype: Annotated[str, one_of("weight_dtype", WEIGHT_QUARTERS)] = Field(
-        default_factory=lambda data: data["dtype"]
-    )
-    out_dtype: Annotated[DType, one_of("out_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
+    dtype: ElementType = "bf16"
+    weight_dtype: StoredType = Field(default_factory=lambda data: data["dtype"])
+    out_dtype: ElementType = Field(default_factory=lambda data: data["dtype"])
     scale_block: Count | None = None
-    gated: Annotated[bool, Field(strict=True)] = False
-    bias: Annotated[bool, Field(strict=True)] = False
+    gated: Switch = False
+    bias: Switch = False
 
     @model_validator(mode="before")
     @classmethod
@@ -100,11 +101,6 @@ class Linear(Shape):
         """Features that change the nest of the layer: "gated", "scaled", "bias"."""
         has = {"gated": self.gated, "scaled": self.scale_block is not None, "bias": self.bias}
         return tuple(name for name, present in has.items() if present)
-
-    @property
-    def direction(self) -> str:
-        """Direction of the pass: "forward"."""
-        return "forward"
 
     @property
     def narrowest(self) -> int:

@@ -1,18 +1,21 @@
-"""Two-layer MLPs of a decoder: widths and types."""
+"""Two-layer MLPs of a decoder, and those of experts with different numbers of tokens."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar, get_args
+from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType, Switch
-from iomodel.workloads.linear import WEIGHT_QUARTERS
-from iomodel.workloads.workload import Shape, one_of
+from iomodel.workloads.call import ElementType, Pass, Switch
+from iomodel.workloads.linear import WEIGHT_QUARTERS, StoredType
+from iomodel.workloads.varlen import Lengths
+from iomodel.workloads.workload import Mixed, Shape
 
 
 class MLP(Shape):
@@ -57,12 +60,10 @@ class MLP(Shape):
     in_features: Count
     hidden_features: Count
     groups: Count = 1
-    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
-    weight_dtype: Annotated[str, one_of("weight_dtype", WEIGHT_QUARTERS)] = Field(
-        default_factory=lambda data: data["dtype"]
-    )
+    dtype: ElementType = "bf16"
+    weight_dtype: StoredType = Field(default_factory=lambda data: data["dtype"])
     gated: Switch = True
-    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
+    direction: Pass = "forward"
 
     @property
     def parameters(self) -> int:
@@ -90,3 +91,89 @@ class MLP(Shape):
         shape = {name: getattr(self, name) for name in ("groups", "rows", "in_features", "hidden_features")}
         sizes = {"element_size": self.element_size, "weight_size": WEIGHT_QUARTERS[self.weight_dtype]}
         return FrozenDict({**shape, **sizes})
+
+
+class Experts(Mixed):
+    """The MLPs of several experts in one call, each on its own rows: :class:`MLP` with a number of rows per expert.
+
+    A tile never has rows of two experts, so every expert with tokens moves its weights at least once.
+
+    Parameters
+    ----------
+    loads : sequence of int
+        Rows of each expert that has any: its tokens [rows]. A shared expert has all tokens.
+    in_features, hidden_features, dtype, weight_dtype, gated, direction :
+        As for :class:`MLP`, common to all experts.
+
+    Raises
+    ------
+    InputError
+        There is no expert; a load is no positive integer; MLP rejects a field.
+
+    References
+    ----------
+    Gale, Narayanan, Young and Zaharia, MegaBlocks, arXiv:2211.15841, section 4.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> layer = Experts(loads=[100, 1, 30], in_features=64, hidden_features=32)
+    >>> tiles = {"block_m": 64, "block_n": 32, "block_k": 16}
+    >>> iomodel.cost("split_mlp", layer, tiles).reads["W_down"]  # by 2 + 1 + 1 tiles of rows
+    8192
+    """
+
+    operation: ClassVar[str] = "mlp"
+
+    loads: Lengths
+    in_features: Count
+    hidden_features: Count
+    dtype: ElementType = "bf16"
+    weight_dtype: StoredType = Field(default_factory=lambda data: data["dtype"])
+    gated: Switch = True
+    direction: Pass = "forward"
+
+    @cached_property
+    def sequences(self) -> tuple[MLP, ...]:
+        """Every distinct load, as a separate call with its multiplicity as groups."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields if name != "loads"}
+        return tuple(MLP(**fields, rows=rows, groups=times) for rows, times in Counter(self.loads).items())
+
+    @cached_property
+    def longest(self) -> MLP:
+        """The call of the expert with the most rows, whose footprint no other exceeds."""
+        return max(self.sequences, key=lambda call: call.rows)
+
+    @property
+    def lengths(self) -> Mapping[str, tuple[int, ...]]:
+        """The loads, by the name of their symbol."""
+        return FrozenDict(rows=self.loads)
+
+    @cached_property
+    def columns(self) -> tuple[Any, ...]:
+        """Values of all symbols in the order of the alphabet; arrays over the distinct loads where these differ."""
+        points = [call.numbers for call in self.sequences]
+        varied = {name: np.array([point[name] for point in points]) for name in ("groups", "rows")}
+        for array in varied.values():
+            array.flags.writeable = False  # cached on the workload
+        return tuple({**points[0], **varied}.values())
+
+    @property
+    def unit(self) -> tuple[int, ...]:
+        """Values of all symbols of one expert with one row."""
+        return self.longest.model_copy(update={"rows": 1, "groups": 1}).point
+
+    @property
+    def flops(self) -> int:
+        """FLOPs, 2 per row and weight in a forward pass, twice as many in a backward pass [FLOP]."""
+        return sum(call.flops for call in self.sequences)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Features that change the nest: "gated"."""
+        return self.longest.features
+
+    @property
+    def narrowest(self) -> int:
+        """Size of the narrowest element in HBM, in quarters of a bit."""
+        return self.longest.narrowest

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
 from iomodel.errors import InputError
-from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
+from iomodel.workloads.call import ElementType, Switch
 from iomodel.workloads.workload import Shape, one_of
 
 Gate = Literal["none", "constant", "head", "channel"]
@@ -64,6 +64,7 @@ class Recurrence(Shape):
     """
 
     operation: ClassVar[str] = "recurrence"
+    direction: ClassVar[str] = "forward"
     divisors: ClassVar[tuple[tuple[str, str], ...]] = (("key_heads", "heads"),)
 
     batch: Count = 1
@@ -72,8 +73,8 @@ class Recurrence(Shape):
     key_heads: Count = Field(default_factory=lambda data: data["heads"])
     head_dim: Count
     value_dim: Count = Field(default_factory=lambda data: data["head_dim"])
-    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
-    gate: Annotated[Gate, one_of("gate", get_args(Gate))] = "none"
+    dtype: ElementType = "bf16"
+    gate: Annotated[Gate, one_of(get_args(Gate))] = "none"
     delta: Switch = False
     stateful: Switch = False
 
@@ -94,11 +95,6 @@ class Recurrence(Shape):
         decays = {f"{gate}_decay": self.gate == gate for gate in get_args(Gate)[1:]}
         switches = {**decays, "delta": self.delta, "stateful": self.stateful}
         return tuple(name for name, present in switches.items() if present)
-
-    @property
-    def direction(self) -> str:
-        """Direction of the pass: "forward"."""
-        return "forward"
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:

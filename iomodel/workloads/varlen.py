@@ -37,8 +37,6 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
 
 
 IntArray = NDArray[np.int64]
-
-
 Lengths = Annotated[tuple[int, ...], PlainValidator(_lengths), PlainSerializer(list, when_used="json")]
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ValidationInfo
 
 from iomodel.common.validation import Model
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -17,13 +17,13 @@ ELEMENT_SIZE: dict[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8
 """Size of an element in HBM [B]; tf32 is a compute type of fp32 data, which are 4 bytes wide."""
 
 
-def one_of(field: str, names: Iterable[str]) -> BeforeValidator:
-    """Return a validator that raises UnknownNameError for a value that is none of the names."""
+def one_of(names: Iterable[str]) -> BeforeValidator:
+    """Return a validator of a field that raises UnknownNameError for a value that is none of the names."""
 
-    def known(value: Any) -> Any:
+    def known(value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, str) and value in names:
             return value
-        raise UnknownNameError(field, value, names)
+        raise UnknownNameError(str(info.field_name), value, names)
 
     return BeforeValidator(known)
 
@@ -85,7 +85,7 @@ class Workload(Model):
         InputError
             What the constructor refuses.
         """
-        from iomodel.workloads import elementwise, experts, kinds, varlen  # noqa: F401 - kinds of workload
+        from iomodel.workloads import elementwise, varlen, workload_kinds  # noqa: F401 - kinds of workload
 
         if not isabstract(cls) or not isinstance(data, Mapping):
             return super().from_dict(data)

@@ -44,7 +44,7 @@ NARROW = {**CANCELLING, "q_len": 2**20, "kv_len": 2**59, "head_dim": 2**40}
 
 
 def at(formula: Expr, point: dict[str, Any]) -> Any:
-    return iomodel.evaluate(formula, {**SMALL, **point})
+    return iomodel.theory.evaluate(formula, {**SMALL, **point})
 
 
 @given(name=formulas, many=st.lists(points, min_size=1, max_size=4))
@@ -92,10 +92,10 @@ def test_integers_of_any_make_are_accepted(given_as: Any) -> None:
 
 
 def test_values_beyond_64_bits_are_accepted() -> None:
-    assert iomodel.evaluate(N_q**2, {"q_len": 10**30}) == 10**60
-    found = iomodel.evaluate(N_q**2, {N_q: np.array([2, 10**30], dtype=object)})
+    assert iomodel.theory.evaluate(N_q**2, {"q_len": 10**30}) == 10**60
+    found = iomodel.theory.evaluate(N_q**2, {N_q: np.array([2, 10**30], dtype=object)})
     assert found.tolist() == [4, 10**60]
-    assert iomodel.evaluate(N_q + 1, {N_q: np.array([2**64 - 1], dtype=np.uint64)}).tolist() == [2**64]
+    assert iomodel.theory.evaluate(N_q + 1, {N_q: np.array([2**64 - 1], dtype=np.uint64)}).tolist() == [2**64]
 
 
 def test_no_points_give_no_values() -> None:
@@ -120,7 +120,7 @@ def test_a_window_may_be_zero_and_no_less() -> None:
 
 def test_a_missing_symbol_is_named() -> None:
     with pytest.raises(iomodel.InputError, match=r"^kv_len: no value given for N_k"):
-        iomodel.evaluate(FORMULAS["standard exps full"], {k: v for k, v in SMALL.items() if k != "kv_len"})
+        iomodel.theory.evaluate(FORMULAS["standard exps full"], {k: v for k, v in SMALL.items() if k != "kv_len"})
 
 
 def test_an_unknown_name_is_refused() -> None:
@@ -130,13 +130,13 @@ def test_an_unknown_name_is_refused() -> None:
 
 def test_symbols_stand_for_their_names() -> None:
     x = Symbol("x", integer=True, positive=True)
-    assert iomodel.evaluate(N_q + x, {"q_len": 3, x: 4}) == 7
+    assert iomodel.theory.evaluate(N_q + x, {"q_len": 3, x: 4}) == 7
 
 
 def test_a_ratio_of_counts_is_a_float() -> None:
     w = iomodel.Attention(q_len=50, head_dim=8, mask="causal")
     tiles = {"block_q": 7, "block_kv": 4}
     intensity = iomodel.expressions("flash2", mask="causal").intensity
-    assert iomodel.evaluate(intensity, {**w.numbers, **tiles}) == iomodel.cost("flash2", w, tiles).intensity
-    several = iomodel.evaluate(intensity, {**w.numbers, **tiles, "block_q": [7, 14]})
+    assert iomodel.theory.evaluate(intensity, {**w.numbers, **tiles}) == iomodel.cost("flash2", w, tiles).intensity
+    several = iomodel.theory.evaluate(intensity, {**w.numbers, **tiles, "block_q": [7, 14]})
     assert several[1] == iomodel.cost("flash2", w, {**tiles, "block_q": 14}).intensity

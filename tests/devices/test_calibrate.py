@@ -23,13 +23,10 @@ import iomodel
 from iomodel.devices.calibration import torch as calibrate_torch
 from iomodel.devices.calibration.base import CALIBRATED, DRIVER_NAMES
 from iomodel.devices.calibration.calibrate import calibrated
-from iomodel.devices.calibration.device import Facts
-from iomodel.devices.calibration.experiments import GROUPS, ExperimentSizes
-from iomodel.devices.calibration.facts import facts_of
-from iomodel.devices.calibration.list import experiments
-from iomodel.devices.calibration.sampling import LEAST, REPEAT
-from iomodel.devices.calibration.torch import Timer
-from iomodel.devices.fields import Measured
+from iomodel.devices.calibration.experiments import GROUPS, ExperimentSizes, Facts, experiments
+from iomodel.devices.calibration.measured_figures import LEAST, REPEAT
+from iomodel.devices.calibration.torch import Timer, facts_of
+from iomodel.devices.device_fields import Measured
 from tests.support.inside import main, parse
 
 H200 = Facts(
@@ -315,7 +312,7 @@ def test_an_unknown_device_has_the_limits_of_its_driver():
     assert found.compute.mma.rows == iomodel.hardware("h100-sxm5").compute.mma.rows
     alone = replace(facts, architecture="sm_77", capability="7.7", sram_per_block=None)
     assert calibrated(Fake(alone), only="hbm").hardware.sram_per_block == 49152
-    with pytest.raises(iomodel.SpecError, match=r"memory\.sram\.per_block"):
+    with pytest.raises(iomodel.errors.SpecError, match=r"memory\.sram\.per_block"):
         calibrated(Fake(replace(alone, sram_per_block_static=None)), only="hbm")
 
 
@@ -349,7 +346,7 @@ def test_only_what_is_named_is_run(only):
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "60", True, None, 10**9])
 def test_a_bad_budget_is_told(budget):
     with pytest.raises(iomodel.InputError, match=r"budget: .* given; allowed: seconds, above 0"):
-        iomodel.calibrate(budget=budget)
+        iomodel.devices.calibrate(budget=budget)
 
 
 # ------------------------------------------------------------------------------------------------ the file
@@ -378,7 +375,7 @@ def test_a_file_is_replaced_only_if_asked(found, tmp_path):
         found.write(tmp_path / "folder.yaml", force=True)
 
 
-@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+@pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "pathlib.Path.replace"])
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
 def test_a_stop_leaves_nothing_half_written(found, tmp_path, monkeypatch, step, there, error):
@@ -490,7 +487,7 @@ def test_without_a_gpu_one_line_says_so(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch_with(2))
     assert run("--device 2")[2] == "iomodel: device: 2 given; allowed: an integer from 0 to 1\n"
     with pytest.raises(iomodel.InputError, match="device: True given"):
-        iomodel.calibrate(True)
+        iomodel.devices.calibrate(True)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.explorer.calls import kinds
+from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, WIDTH

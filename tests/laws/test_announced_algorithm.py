@@ -12,10 +12,11 @@ from zipfile import ZipFile
 import pytest
 
 import iomodel
-from tests.support import delta_rule
+from tests.support import delta_rule, own_kernel
 
 DECLARED = Path(delta_rule.__file__).read_text(encoding="utf-8").replace("DELTA_RULE =", "ALGORITHM =")
 """The source of a module with an ALGORITHM."""
+OWN_KERNEL = Path(own_kernel.__file__).read_text(encoding="utf-8")
 CALL = {"q_len": 64, "head_dim": 8, "mask": "causal"}
 COST = """
 import json, warnings, iomodel
@@ -67,15 +68,16 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     good = wheel(folder, "delta_rule_model", {"delta_rule": "delta_rule_model"}, {"delta_rule_model": DECLARED})
     wrong = {"flash2": "delta_rule_model:ALGORITHM", "gone": "no_such_module", "number": "wrong_model:NUMBER",
              "other_name": "delta_rule_model"}  # fmt: skip
+    own = wheel(folder, "own_kernel", {"own_kernel": "own_kernel:OWN_KERNEL"}, {"own_kernel": OWN_KERNEL})
     bad = wheel(folder, "wrong_model", wrong, {"wrong_model": "NUMBER = 3\n"})
-    return installed(folder / "unpacked", good, bad)
+    return installed(folder / "unpacked", good, own, bad)
 
 
 def test_it_is_listed_and_costed_by_name(environment: dict[str, str]) -> None:
     answer = ran(environment, "-c", COST)
     assert answer.returncode == 0, answer.stderr
     names, hbm_bytes, block_v, said = json.loads(answer.stdout)
-    assert names == [*iomodel.list_algorithms(), "delta_rule"]
+    assert names == [*iomodel.list_algorithms(), "delta_rule", "own_kernel"]
     call = iomodel.Attention(**CALL)
     assert hbm_bytes == iomodel.cost(delta_rule.DELTA_RULE, call, {"block_v": 4}, chunk_size=16).hbm_bytes
     assert block_v == iomodel.solve(delta_rule.DELTA_RULE, call, sram_elements=2000, chunk_size=16).tiles["block_v"]
@@ -88,6 +90,18 @@ def test_it_is_listed_and_costed_by_name(environment: dict[str, str]) -> None:
             "other_name": "is named 'delta_rule' in its declaration",
         }.items()
     ]
+
+
+def test_a_kernel_reaches_a_plan_by_name(environment: dict[str, str]) -> None:
+    code = (
+        "import iomodel\n"
+        "asked = {'prompt': 64, 'output': 2, 'attention_algorithm': 'own_kernel'}\n"
+        "print(iomodel.plan('llama-3-8b', 'h100-sxm5', **asked).ttft)\n"
+    )
+    answer = ran(environment, "-W", "ignore", "-c", code)
+    assert answer.returncode == 0, answer.stderr
+    asked = {"prompt": 64, "output": 2, "attention_algorithm": own_kernel.OWN_KERNEL}
+    assert float(answer.stdout) == iomodel.plan("llama-3-8b", "h100-sxm5", **asked).ttft
 
 
 def test_the_command_line_takes_it_with_its_own_tile_and_option(environment: dict[str, str]) -> None:

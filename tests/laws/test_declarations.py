@@ -26,7 +26,6 @@ from iomodel.nests.alphabet import NUMBERS
 from iomodel.nests.features import dressed
 from iomodel.nests.language import (
     Accumulate,
-    Elementwise,
     Exp,
     Guard,
     Hold,
@@ -36,6 +35,7 @@ from iomodel.nests.language import (
     Loop,
     MatMul,
     Nest,
+    Pointwise,
     Random,
     Tanh,
     walk,
@@ -358,7 +358,7 @@ def test_every_statement_is_edited(variant: Variant) -> None:
     assert kinds["up and down"] == sum(
         any(isinstance(leaf, Load) and block.axis in leaf.tensor.axes for leaf in block.body) for block in masked
     )
-    markers = [leaf for leaf in leaves if isinstance(leaf, Elementwise | MatMul)]
+    markers = [leaf for leaf in leaves if isinstance(leaf, Pointwise | MatMul)]
     assert kinds["hoisted"] >= sum(len(path) > 1 and isinstance(leaf, Load) for leaf, path in moves)
     assert kinds["doubled"] >= len(markers)
     assert all(edit.nest != nest for edit in every)

@@ -11,11 +11,12 @@ from sympy import Integer
 import iomodel
 from iomodel.nests.symbols import BY_NAME
 from tests.counting.test_linear import Case, cases
+from tests.support.strategies import at_most
 
 TILES = ("block_m", "block_n", "block_k")
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(cases())
 def test_cost_formulas_and_trace_agree(case: Case) -> None:
     layer, sizes = case.layer, {name: case.tiles[name] for name in TILES}

@@ -14,6 +14,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.nests import Algorithm, DeclarationError, Kernel, Load, Loop, Q, query, symbol
 from tests.support.delta_rule import DELTA_RULE
+from tests.support.own_kernel import OWN_KERNEL
 
 MINE = replace(algorithm("flash2"), name="mine")
 TILES = {"block_q": 64, "block_kv": 32}
@@ -37,7 +38,7 @@ ANSWERS = {
     "lower_bounds": lambda given: iomodel.lower_bounds(given, CALL, 4096),
     "optimum": lambda given: iomodel.optimum(given, mask="causal"),
     "check": lambda given: iomodel.check(given, CALL, "h100-sxm5", TILES),
-    "least_sram": lambda given: iomodel.least_sram(given, CALL, hbm_bytes=300_000),
+    "least_sram": lambda given: iomodel.theory.least_sram(given, CALL, hbm_bytes=300_000),
     "staircase": lambda given: iomodel.staircase(given, CALL, alignment=32),
     "crossover": lambda given: iomodel.crossover(given, "standard", CALL, TILES, up_to=500),
     "diagnose": lambda given: iomodel.diagnose(given, CALL, "h100-sxm5", 1e-4, TILES).floor,
@@ -54,6 +55,61 @@ def text(result: object) -> str:
 @pytest.mark.parametrize("question", ANSWERS)
 def test_a_declaration_is_taken_wherever_a_name_is(question: str) -> None:
     assert text(ANSWERS[question](MINE)) == text(ANSWERS[question]("flash2"))
+
+
+CHAT = {"prompt": 512, "output": 4}
+PLACE = ("llama-3-8b", "h100-sxm5")
+PLANS = {
+    "plan": lambda **asked: iomodel.plan(*PLACE, **CHAT, **asked),
+    "step": lambda **asked: iomodel.step(*PLACE, batch=2, q_len=1, kv_len=700, **asked),
+    "fleet": lambda **asked: iomodel.fleet(*PLACE, **CHAT, load=2, ttft=1, tpot=1, **asked),
+    "simulate": lambda **asked: iomodel.simulate(*PLACE, **CHAT, concurrency=2, requests=8, **asked),
+    "pareto": lambda **asked: iomodel.pareto(*PLACE, **CHAT, batches=[2], max_count=1, **asked),
+    "disaggregate": lambda **asked: iomodel.disaggregate(*PLACE, PLACE[1], **CHAT, link=50e9, **asked),
+    "train_step": lambda **asked: iomodel.train_step(*PLACE, batch=8, seq_len=512, data_parallel=8, **asked),
+    "context_parallel": lambda **asked: iomodel.planning.context_parallel(CALL, 2, PLACE[1], **asked),
+}
+"""A question to each function that takes an algorithm of attention beside a model, or beside ranks."""
+
+
+@pytest.mark.parametrize("question", PLANS)
+def test_plans_take_a_declaration_as_a_name(question: str) -> None:
+    ask = PLANS[question]
+    renamed = text(ask(attention_algorithm=MINE)).replace("(mine)", "(flash2)").replace("(mine, ", "(flash2, ")
+    assert renamed == text(ask(attention_algorithm="flash2"))
+
+
+def test_a_kernel_of_a_user_reaches_plans_and_diagnosis() -> None:
+    call = iomodel.Attention(heads=8, kv_heads=2, q_len=1024, head_dim=128, mask="causal")
+    best = iomodel.solve(OWN_KERNEL, call, PLACE[1])
+    assert iomodel.estimate(OWN_KERNEL, call, PLACE[1]).seconds == best.seconds
+    assert iomodel.diagnose(OWN_KERNEL, call, PLACE[1], 1e-3).algorithm == "own_kernel"
+    asked = {"attention_algorithm": OWN_KERNEL}
+    parts = [*PLANS["plan"](**asked).prefill.parts, *PLANS["step"](**asked).parts]
+    assert {part.name for part in parts if part.kind == "attention"} == {"attention (own_kernel)"}
+    assert PLANS["train_step"](**asked).attention_algorithm == "own_kernel"
+    for question in ("fleet", "simulate", "pareto", "disaggregate"):
+        assert text(PLANS[question](**asked)) != text(PLANS[question]())
+
+
+def test_two_kernels_of_one_name_have_times_of_their_own() -> None:
+    slower = replace(OWN_KERNEL, implementations=())
+    times = {PLANS["plan"](attention_algorithm=kernel).ttft for kernel in (OWN_KERNEL, slower, OWN_KERNEL)}
+    assert len(times) == 2
+
+
+@pytest.mark.parametrize(
+    ("kernel", "allowed"),
+    [
+        (replace(OWN_KERNEL, backward=None, options={}, as_written=()), "forward and backward passes that keep no"),
+        (replace(algorithm("standard"), name="mine"), "forward and backward passes that keep no scores"),
+    ],
+)
+def test_a_training_step_needs_both_passes_without_scores(kernel: Algorithm, allowed: str) -> None:
+    with pytest.raises(
+        iomodel.InputError, match=f"attention_algorithm: '{kernel.name}' given; allowed: one with {allowed}"
+    ):
+        PLANS["train_step"](attention_algorithm=kernel)
 
 
 @pytest.mark.parametrize("question", ["cost", "expressions", "solve", "cost_array", "solve_many"])

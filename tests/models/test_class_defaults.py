@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from iomodel.models.class_defaults import class_defaults
 from iomodel.models.config import spec_of
+from iomodel.models.config_fields import class_defaults
 from iomodel.models.families import FAMILIES
 from iomodel.models.registry import model
 from iomodel.models.spec import ModelSpec

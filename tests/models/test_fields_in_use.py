@@ -10,7 +10,7 @@ import pytest
 
 import iomodel
 from iomodel import IOModelError
-from iomodel.models.file import ModelFile, file_of
+from iomodel.models.model_file import ModelFile, file_of
 from iomodel.models.spec import ModelSource, ModelSpec
 from tests.support.inside import Group
 

@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InputError
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.config_modules import PREFIXES
-from iomodel.models.file import ModelFile
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.config_quantisation import PREFIXES
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.indexer import Indexer
-from iomodel.models.layers import DecoderLayer
-from iomodel.models.mlp import MLP
-from iomodel.models.module_lists import globs, segments
-from iomodel.models.recurrent_delta import GatedDeltaNet, KimiDelta, LightningAttention
-from iomodel.models.recurrent_mamba import Mamba1, Mamba2, ShortConvolution
+from iomodel.models.mlp_layer import MLPLayer
+from iomodel.models.model_file import ModelFile
+from iomodel.models.quantisation import globs, segments
+from iomodel.models.recurrent import GatedDeltaNet, KimiDelta, LightningAttention, Mamba1, Mamba2, ShortConvolution
 from iomodel.models.registry import model
 from iomodel.models.spec import ModelSpec
 from tests.support.inside import WEIGHT_SIZE, parse
@@ -67,7 +66,7 @@ attentions = st.one_of(
 )
 EXPERTS = {"experts": 8, "experts_per_token": 2, "expert_intermediate_size": 4}
 mlps = st.builds(
-    lambda latent, **fields: MLP(experts=8, **latent, **fields),
+    lambda latent, **fields: MLPLayer(experts=8, **latent, **fields),
     st.just({}) | st.fixed_dictionaries({"latent_size": st.integers(1, 9), "latent_norm": switch}),
     experts_per_token=st.integers(1, 8),
     expert_intermediate_size=size,
@@ -158,7 +157,7 @@ def test_flops_of_a_chunk_as_counted_by_torch():
     """Matrix products of one token and head, as its FLOP counter reports for the reference code."""
     for keys, values, counted in ((128, 96, 118_784), (128, 128, 147_456)):
         delta = GatedDeltaNet(key_heads=1, value_heads=1, key_dim=keys, value_dim=values)
-        convolution, solve = 2 * delta.channels * 4, 64 * (keys + values)
+        convolution, solve = 2 * delta.widths.convolved * 4, 64 * (keys + values)
         assert delta.prefill_flops(64) == 64 * (convolution + solve + counted)
 
 
@@ -183,14 +182,14 @@ def test_flops_of_a_chunk_as_counted_by_torch():
             "dtypes.q: no such matrix; allowed: ",
         ),
         (DecoderLayer, {"mlp": {"intermediate_size": 4}, "dtypes": {"up": "fp5"}}, "dtype: 'fp5' is unknown"),
-        (MLP, {"intermediate_size": 4, "latent_size": 2}, "latent_size: 2 given with experts = 0; allowed: 0"),
+        (MLPLayer, {"intermediate_size": 4, "latent_size": 2}, "latent_size: 2 given with experts = 0; allowed: 0"),
         (
-            MLP,
+            MLPLayer,
             {"intermediate_size": 4, "router_bias": True},
             "router_bias: True given with experts = 0; allowed: False",
         ),
-        (MLP, {**EXPERTS, "shared_gate": True}, "shared_gate: True given with shared_experts = 0; allowed: False"),
-        (MLP, {**EXPERTS, "latent_norm": True}, "latent_norm: True given with latent_size = 0; allowed: False"),
+        (MLPLayer, {**EXPERTS, "shared_gate": True}, "shared_gate: True given with shared_experts = 0; allowed: False"),
+        (MLPLayer, {**EXPERTS, "latent_norm": True}, "latent_norm: True given with latent_size = 0; allowed: False"),
     ],
 )
 def test_parts_that_do_not_go_together(kind, fields, message):

@@ -11,11 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import Attention, Documents, InputError, SpecError, UnknownNameError, Window
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.file import ModelFile, file_of, grouped
-from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.models.overview import every_model
+from iomodel import Attention, Documents, InputError, UnknownNameError, Window
+from iomodel.errors import SpecError
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
+from iomodel.models.model_file import ModelFile, file_of, grouped
+from iomodel.models.model_tables import every_model
 from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
 from tests.models.test_published_configs import SHIPPED
@@ -281,11 +282,11 @@ BAD_PARTS = [
     (AttentionLayer, {"heads": 2, "head_dim": 8, "window": 0}, "window"),
     (AttentionLayer, {"heads": 2, "head_dim": 8, "softcap": -1.0}, "softcap"),
     (AttentionLayer, {"heads": 2, "head_dim": 8, "sink": True}, "unknown key 'sink'; did you mean 'sinks'?"),
-    (MLP, {}, "intermediate_size: 0 given"),
-    (MLP, {"intermediate_size": 4, "experts": 2}, "intermediate_size: 4 given with experts = 2"),
-    (MLP, {"experts": 2, "experts_per_token": 3, "expert_intermediate_size": 4}, "experts_per_token: 3 given"),
-    (MLP, {"experts": 2, "experts_per_token": 1}, "expert_intermediate_size: 0 given"),
-    (MLP, {"intermediate_size": 4, "shared_experts": 1}, "shared_experts: 1 given with experts = 0"),
+    (MLPLayer, {}, "intermediate_size: 0 given"),
+    (MLPLayer, {"intermediate_size": 4, "experts": 2}, "intermediate_size: 4 given with experts = 2"),
+    (MLPLayer, {"experts": 2, "experts_per_token": 3, "expert_intermediate_size": 4}, "experts_per_token: 3 given"),
+    (MLPLayer, {"experts": 2, "experts_per_token": 1}, "expert_intermediate_size: 0 given"),
+    (MLPLayer, {"intermediate_size": 4, "shared_experts": 1}, "shared_experts: 1 given with experts = 0"),
 ]
 
 
@@ -379,9 +380,11 @@ attentions = st.builds(
     st.sampled_from(["head", "all", "none"]),
     st.none() | counts,
 )
-dense = st.builds(MLP, intermediate_size=counts, gated=st.booleans(), bias=st.booleans(), activation=st.just("gelu"))
+dense = st.builds(
+    MLPLayer, intermediate_size=counts, gated=st.booleans(), bias=st.booleans(), activation=st.just("gelu")
+)
 sparse = st.builds(
-    lambda top, more, width, shared, wide: MLP(
+    lambda top, more, width, shared, wide: MLPLayer(
         experts=top + more,
         experts_per_token=top,
         expert_intermediate_size=width,

@@ -24,7 +24,6 @@ from iomodel.nests.language import (
     Axis,
     Cut,
     DType,
-    Elementwise,
     Exp,
     Fill,
     Hold,
@@ -38,6 +37,7 @@ from iomodel.nests.language import (
     Nest,
     Per,
     Piece,
+    Pointwise,
     Random,
     Sight,
     Statement,
@@ -241,7 +241,7 @@ def leaves(draw: st.DrawFn, around: Around) -> Statement:
             return Lookup(block_table)
         case "matmul":
             return MatMul(*draw(st.permutations(AXES))[:3])
-    function: type[Elementwise] = draw(st.sampled_from([Exp, Tanh, Random]))
+    function: type[Pointwise] = draw(st.sampled_from([Exp, Tanh, Random]))
     return function(*draw(axis_lists))
 
 

@@ -35,9 +35,9 @@ def test_blocks_take_no_more_than_an_sm_has(name: str, device: str) -> None:
         most = placement.registers_limit(warps)
         for registers in range(1, most + 1):
             for shared in (1, limits.shared_granularity + 1, limits.shared_per_block // 2):
-                blocks = placement.room(shared, registers, warps)
+                blocks = min(placement.blocks(shared, registers, warps).values())
                 whole = min(-(-registers // granule) * granule, most)
-                assert blocks == placement.room(shared, whole, warps)
+                assert blocks == min(placement.blocks(shared, whole, warps).values())
                 assert blocks * (warps + residency.producers) <= limits.warps_per_sm
                 assert blocks * (shared + limits.shared_reserved) <= limits.shared_per_sm
                 held = warps * whole + residency.producers * residency.producer_registers

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sympy import Max
 
 import iomodel
-from iomodel import Implementation, Residency
 from iomodel.algorithms import algorithm
+from iomodel.kernels import Implementation, Residency
 from iomodel.nests import K, O, Q, S, V, dK, dP, dQ, dV
 from iomodel.placement.check import Check, checked
 from iomodel.placement.implementations import implementation_for
@@ -28,7 +28,6 @@ from tests.support.inside import (
     Fragment,
     Reused,
     Shared,
-    StoredFormulas,
     as_device,
     check_options,
     kind_of,
@@ -91,7 +90,7 @@ def test_what_flashattention_2_ships_fits(row: dict[str, str]) -> None:
     assert iomodel.check(row["algorithm"], w, device, tiles(row), layouts(row["algorithm"], device)).fits
     # And to the byte: one of the ways that the kernels lie in shared memory occupies what theirs do.
     sizes = {
-        p.shared_bytes(int(row["block_q"]), int(row["block_kv"]), int(row["stages"]))
+        p.memory(int(row["block_q"]), int(row["block_kv"]), int(row["stages"]), 1)[0]
         for p in placed(row["algorithm"], w, device)
     }
     assert int(row["shared_bytes"]) in sizes
@@ -126,7 +125,7 @@ def test_what_flashattention_3_ships_for_the_backward_pass_fits(row: dict[str, s
     (placement,) = placed("flash3", w, "h100-sxm5")
     rows = int(row["block_q"])
     padding = 2 * 4 * (-rows % 64)
-    assert placement.shared_bytes(rows, int(row["block_kv"]), int(row["stages"])) + padding == int(row["shared_bytes"])
+    assert placement.memory(rows, int(row["block_kv"]), int(row["stages"]), 1)[0] + padding == int(row["shared_bytes"])
     # Each width has a kernel of its own, whose tiles are multiples of what its warp groups multiply.
     assert placement.residency.head_dims == (w.head_dim,)
     assert int(row["warps"]) in placement.residency.warps
@@ -208,14 +207,14 @@ def test_kilobytes_of_shared_memory(
 ) -> None:
     w = iomodel.Attention(q_len=4096, head_dim=head_dim, direction=direction)
     first = placed(name, w, "h100-sxm5")[0]
-    assert first.shared_bytes(block_q, block_kv, copies) == kib * KIB
+    assert first.memory(block_q, block_kv, copies, 1)[0] == kib * KIB
 
 
 @pytest.mark.parametrize(("head_dim", "block_q", "kib"), [(32, 128, 96), (96, 64, 92)])
 def test_kilobytes_with_v_in_registers(head_dim: int, block_q: int, kib: int) -> None:
     w = iomodel.Attention(q_len=4096, head_dim=head_dim, direction="backward")
     _, in_registers = placed("flash2", w, "h100-sxm5")
-    assert in_registers.shared_bytes(block_q, 128, 2) == kib * KIB
+    assert in_registers.memory(block_q, 128, 2, 1)[0] == kib * KIB
 
 
 # --- against a compiler
@@ -268,7 +267,7 @@ def judged(record: dict[str, Any]) -> tuple[bool, bool, bool]:
     )
     (placement,) = placed(record["kernel"], w, "h100-sxm5", triton(record))
     at = record["block_q"], record["block_kv"]
-    shared, registers = placement.shared_bytes(*at, record["stages"]), placement.registers_of(*at, record["warps"])
+    shared, registers = placement.memory(*at, record["stages"], 1)[0], placement.registers_of(*at, record["warps"])
     device = placement.device
     fits = shared <= device.shared_per_block and registers <= placement.registers_limit(record["warps"])
     compiles = (
@@ -303,7 +302,7 @@ def exhaustive(name: str, w: iomodel.Attention, device: str, least_kv: int) -> t
             ends = [-(-rows[tile] // step) * step for tile, step in zip(placement.tiles, steps, strict=True)]
             least = min(ends[1], -(-min(least_kv, rows["block_kv"]) // steps[1]) * steps[1])
             for bq, bkv in product(range(steps[0], ends[0] + 1, steps[0]), range(least, ends[1] + 1, steps[1])):
-                if not placement.occupied(bq, bkv, launch).over:
+                if placement.fit(bq, bkv, launch).fits:
                     cost = iomodel.cost(name, w, {"block_q": bq, "block_kv": bkv}).hbm_bytes
                     found.setdefault((cost, -bkv), []).append((bq, bkv, launch.warps, launch.stages))
     best = min(found)
@@ -416,19 +415,24 @@ def test_occupancy_by_hand() -> None:
     assert (c.resources["threads"].used, c.resources["registers"].limit, c.blocks_per_sm) == (384, 240, 1)
 
 
+def scarcest(blocks: dict[str, int]) -> tuple[int, str]:
+    """Return the least blocks per SM, and the resource that allows no more."""
+    return min((number, name) for name, number in blocks.items())
+
+
 def test_what_limits_the_blocks_of_an_sm() -> None:
     """An H100 SM takes 64 warps and 32 blocks; neither depends on the tiles."""
     w = iomodel.Attention(q_len=4096, head_dim=32)
     (placement,) = placed("flash2", w, "h100-sxm5")
-    assert placement.blocks(1024, 16, 4) == (16, "warps")
-    assert placement.blocks(1024, 16, 1) == (32, "blocks")
+    assert scarcest(placement.blocks(1024, 16, 4)) == (16, "warps")
+    assert scarcest(placement.blocks(1024, 16, 1)) == (32, "blocks")
     # 227 KiB and the reserved one fill the SM; half of it, less the reserve of two, makes two blocks.
-    assert placement.blocks(227 * KIB, 16, 4) == (1, "shared memory")
-    assert placement.blocks(113 * KIB, 16, 4) == (2, "shared memory")
-    assert placement.blocks(113 * KIB + 1, 16, 4) == (1, "shared memory")
+    assert scarcest(placement.blocks(227 * KIB, 16, 4)) == (1, "shared memory")
+    assert scarcest(placement.blocks(113 * KIB, 16, 4)) == (2, "shared memory")
+    assert scarcest(placement.blocks(113 * KIB + 1, 16, 4)) == (1, "shared memory")
     # A warp takes registers by 256: 8 a thread, so 65 registers are 72.
-    assert placement.blocks(1024, 72, 8) == placement.blocks(1024, 65, 8) == (3, "registers")
-    assert placement.blocks(1024, 64, 8) == (4, "registers")
+    assert scarcest(placement.blocks(1024, 72, 8)) == scarcest(placement.blocks(1024, 65, 8)) == (3, "registers")
+    assert scarcest(placement.blocks(1024, 64, 8)) == (4, "registers")
 
 
 def test_the_steps_of_tiles() -> None:
@@ -582,8 +586,10 @@ def test_every_way_to_launch_is_judged_alike() -> None:
     assert iomodel.check("flash2", w, "rtx4090", {**sizes, "warps": 8}).fits
 
 
-def test_a_copy_of_a_shipped_layout_does_not_take_the_place_of_its_stored_formulas() -> None:
-    """An equal copy has formulas built with sympy; the layout that ships keeps its stored ones."""
+def test_a_copy_of_a_shipped_layout_does_not_take_the_place_of_its_stored_formulas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An equal copy has formulas built with sympy; those of the layout that ships are looked up."""
     declared, kind = algorithm("flash2"), FormulaKind(CAUSAL)
     layout = declared.residency["forward"][0]
     copy = replace(layout)
@@ -591,6 +597,8 @@ def test_a_copy_of_a_shipped_layout_does_not_take_the_place_of_its_stored_formul
     assert hash(copy) == hash(layout)
     options = structural(check_options(declared, {}))
     residency_formulas.cache_clear()
-    built, stored = (residency_formulas(declared, kind, options, each).shared.compiled for each in (copy, layout))
-    assert not isinstance(built, StoredFormulas)
-    assert isinstance(stored, StoredFormulas)
+    modules: list[str | None] = []
+    monkeypatch.setattr("iomodel.placement.placement.obtain", lambda module, *_: modules.append(module) or len(modules))
+    assert [residency_formulas(declared, kind, options, each) for each in (copy, layout, copy)] == [1, 2, 1]
+    assert modules == [None, "flash2"]
+    residency_formulas.cache_clear()

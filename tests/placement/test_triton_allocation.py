@@ -5,33 +5,33 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iomodel.placement.triton_allocation import Buffer, allocated
+from iomodel.placement.triton_allocation import SharedBuffer, allocated
 from iomodel.placement.triton_kernel import Tile, TritonKernel, backward_kernel, forward_kernel
 from iomodel.placement.triton_memory import shared_bytes
 from iomodel.placement.triton_tmem import tmem_columns
 
 
 @st.composite
-def buffers(draw: st.DrawFn) -> list[Buffer]:
+def buffers(draw: st.DrawFn) -> list[SharedBuffer]:
     made = []
     for _ in range(draw(st.integers(0, 7))):
         start = draw(st.integers(0, 20))
         alignment = draw(st.sampled_from([1, 8, 16, 128, 1024]))
-        made.append(Buffer(draw(st.integers(1, 4096)), alignment, start, start + draw(st.integers(1, 10))))
+        made.append(SharedBuffer(draw(st.integers(1, 4096)), alignment, start, start + draw(st.integers(1, 10))))
     return made
 
 
 @given(buffers())
-@example([Buffer(16, 16, 0, 9), Buffer(16, 16, 2, 4), Buffer(48, 16, 3, 7)])
-def test_memory_holds_what_is_live_at_once_and_no_more_than_everything(made: list[Buffer]) -> None:
+@example([SharedBuffer(16, 16, 0, 9), SharedBuffer(16, 16, 2, 4), SharedBuffer(48, 16, 3, 7)])
+def test_memory_holds_what_is_live_at_once_and_no_more_than_everything(made: list[SharedBuffer]) -> None:
     least = max((sum(b.size for b in made if b.meets(time, time + 1)) for time in range(31)), default=0)
     assert least <= allocated(made) <= sum(b.size + b.alignment - 1 for b in made)
 
 
 @given(buffers(), st.integers(0, 30))
-def test_buffers_one_after_the_other_share_memory(made: list[Buffer], gap: int) -> None:
+def test_buffers_one_after_the_other_share_memory(made: list[SharedBuffer], gap: int) -> None:
     """The second run of a program takes no more than the first."""
-    later = [Buffer(b.size, b.alignment, b.start + 31 + gap, b.end + 31 + gap) for b in made]
+    later = [SharedBuffer(b.size, b.alignment, b.start + 31 + gap, b.end + 31 + gap) for b in made]
     assert allocated(made + later) >= allocated(made)
     if len({b.start for b in made}) <= 1:  # all live together from the start: nothing to rearrange
         assert allocated(made + later) <= sum(b.size + b.alignment - 1 for b in made)
@@ -40,13 +40,17 @@ def test_buffers_one_after_the_other_share_memory(made: list[Buffer], gap: int) 
 def test_buffers_by_hand() -> None:
     """The second buffer takes the place of the first; a small one before an aligned one leaves a gap."""
     assert allocated([]) == 0
-    assert allocated([Buffer(100, 1, 0, 5), Buffer(50, 1, 5, 9)]) == 100
-    assert allocated([Buffer(100, 1, 0, 6), Buffer(50, 1, 5, 9)]) == 150
-    assert allocated([Buffer(100, 1, 0, 9), Buffer(64, 64, 0, 9)]) == 128 + 64
+    assert allocated([SharedBuffer(100, 1, 0, 5), SharedBuffer(50, 1, 5, 9)]) == 100
+    assert allocated([SharedBuffer(100, 1, 0, 6), SharedBuffer(50, 1, 5, 9)]) == 150
+    assert allocated([SharedBuffer(100, 1, 0, 9), SharedBuffer(64, 64, 0, 9)]) == 128 + 64
     # A loop holds 64 B and a barrier, the next loop too; 32 B live through both and come behind the barrier.
-    loops = [part for start in (1, 21) for part in (Buffer(64, 16, start, start + 9), Buffer(8, 16, start, start + 10))]
-    assert allocated([Buffer(32, 32, 0, 30), *loops]) == 64 + 32 + 32
-    assert allocated([Buffer(32, 32, 0, 10), *loops[:2]]) == 64 + 32 + 8
+    loops = [
+        part
+        for start in (1, 21)
+        for part in (SharedBuffer(64, 16, start, start + 9), SharedBuffer(8, 16, start, start + 10))
+    ]
+    assert allocated([SharedBuffer(32, 32, 0, 30), *loops]) == 64 + 32 + 32
+    assert allocated([SharedBuffer(32, 32, 0, 10), *loops[:2]]) == 64 + 32 + 8
 
 
 def test_a_second_loop_moves_the_query_tile_behind_the_barriers() -> None:

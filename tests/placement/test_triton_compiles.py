@@ -206,7 +206,7 @@ PLAIN = ("forward", "forward_early", "forward_two", "forward_descriptor", "forwa
 def layout_verdicts(pairs: Pairs) -> Counter[tuple[bool, bool]]:
     """Pairs of truth and answer of `check` with the implementation "triton" about plain kernels by tcgen05."""
     layouts = [layout for layout in FORWARD if "sm_100" in layout.architectures and layout.tensor]
-    kernels, count = iomodel.Implementation.of(*layouts), Counter[tuple[bool, bool]]()
+    kernels, count = iomodel.kernels.Implementation.of(*layouts), Counter[tuple[bool, bool]]()
     for row, check in pairs:
         if row["kernel"] in PLAIN and row["registers"] is not None and check.instruction == "tcgen05" and check.fits:
             call = iomodel.Attention(q_len=4096, head_dim=row["d"], dtype=row["dtype"])

@@ -12,7 +12,7 @@ from iomodel.placement.triton_check import TritonCheck, check_triton
 from iomodel.placement.triton_kernel import Tile, decode_kernel, forward_kernel, matmul_kernel
 from iomodel.placement.triton_layouts import balanced_warps, conversion
 from iomodel.placement.triton_memory import shared_bytes
-from iomodel.placement.triton_schedule import Schedule
+from iomodel.placement.triton_schedule import LoopSchedule
 from iomodel.placement.triton_tmem import tmem_columns
 
 VERSION = "3.9.0"
@@ -64,14 +64,14 @@ def test_the_instruction(arch: int, M: int, warps: int, instruction: str) -> Non
 @pytest.mark.parametrize(("stages", "tiles", "indices"), [(1, 0, 0), (2, 1, 0), (3, 1, 1), (4, 1, 1), (5, 2, 2)])
 def test_a_page_table_halves_the_pipeline(stages: int, tiles: int, indices: int) -> None:
     kernel = decode_kernel(16, 64, 128)
-    schedule = Schedule(kernel, 80, 2, stages)
+    schedule = LoopSchedule(kernel, 80, 2, stages)
     table, k, v = kernel.loads
     assert (schedule.copies(k), schedule.copies(v), schedule.copies(table)) == (tiles, tiles, indices)
     # Fewer keys than threads: the indices are loaded once for K and once for V.
-    assert Schedule(kernel, 80, 4, stages).copies(table) == 2 * indices
+    assert LoopSchedule(kernel, 80, 4, stages).copies(table) == 2 * indices
     # Without a table nothing waits.
     flat = decode_kernel(16, 64, 128, index=0)
-    assert Schedule(flat, 80, 2, stages).copies(flat.loads[0]) == stages - 1
+    assert LoopSchedule(flat, 80, 2, stages).copies(flat.loads[0]) == stages - 1
 
 
 @pytest.mark.parametrize(

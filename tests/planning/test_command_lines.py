@@ -6,9 +6,9 @@ import shlex
 import pytest
 
 from iomodel import InputError, UnknownNameError
-from iomodel.planning.command_lines.arguments import engine_arguments
-from iomodel.planning.command_lines.flags import engine_flags, memory_share
-from iomodel.planning.command_lines.names import ENGINES
+from iomodel.planning.engine_arguments import engine_arguments
+from iomodel.planning.engine_flags import engine_flags, memory_share
+from iomodel.planning.engine_options import ENGINES
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import SpecError, UnknownNameError, hardware, model
-from iomodel.planning.engine_memory import (
+from iomodel import UnknownNameError, hardware, model
+from iomodel.errors import SpecError
+from iomodel.planning.engines import (
     CONTEXT,
+    ENGINES,
     LOGIT_BYTES,
     NON_TORCH,
     PER_PEER,
@@ -17,15 +19,11 @@ from iomodel.planning.engine_memory import (
     static_share,
     step_limits,
 )
-from iomodel.planning.engines import ENGINES
-from iomodel.planning.figures import figures
 from iomodel.planning.fleet import fleet
-from iomodel.planning.host import EAGER, LAUNCH, REQUEST
-from iomodel.planning.memory import fit, most_requests
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.replica_figures import EAGER, LAUNCH, REQUEST, cycle_with_engine, figures, mixed_seconds
 from iomodel.planning.service import as_service
-from iomodel.planning.shared_steps import cycle_with_engine, mixed_seconds
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
@@ -36,12 +34,14 @@ SEEN_H100 = int(SEEN * 80 * 2**30)
 
 
 def service(engine, name=LLAMA, prompt=1024, output=128, layout=Layout(), share=None, tokens=None, **types):  # noqa: B008 - frozen
-    return as_service(name, prompt, output, layout, types, share, None, engine, tokens)
+    return as_service(
+        name, prompt, output, layout, **types, memory_utilization=share, engine=engine, step_tokens=tokens
+    )
 
 
 def test_vllm_by_hand():
     """The share is of the whole memory; the sampler of 1,024 requests needs more than the layers of 8,192 tokens."""
-    found = fit(service("vllm"), hardware(H100))
+    found = service("vllm").memory(hardware(H100))
     sampler = int(LOGIT_BYTES * 1024 * 128256) + 2 * 8192 * 4096
     assert sampler > 2 * 8192 * (3 * 14336 + 3 * 4096)
     assert found.overhead == NON_TORCH + sampler
@@ -55,7 +55,7 @@ def test_vllm_by_hand():
 def test_sglang_by_hand():
     """The share is of what is free before the weights, and has no part in activations."""
     pair = service("sglang", layout=Layout(tensor_parallel=2), share=0.8)
-    found = fit(pair, hardware(H100))
+    found = pair.memory(hardware(H100))
     assert found.overhead == 0
     assert found.usable == int(Fraction("0.8") * (SEEN_H100 - CONTEXT - PER_PEER))
     kept = (512 + 1.5 * 8192 + 2 * 256 + 2 * 128) * 2**20
@@ -79,7 +79,7 @@ def test_an_engine_is_refused_on_a_device_that_others_run_on():
 
 def test_tensorrt_llm_by_hand():
     """The share is of what is free once the model has run."""
-    found = fit(service("tensorrt-llm", share=0.95), hardware(H100))
+    found = service("tensorrt-llm", share=0.95).memory(hardware(H100))
     activations = activation_bytes(model(LLAMA).layers, 4096, Layout(), 8192)
     assert activations == 2 * 8192 * (3 * 14336 + 3 * 4096)
     free = SEEN_H100 - CONTEXT - activations - found.weights
@@ -96,14 +96,14 @@ def test_tensorrt_llm_by_hand():
 def test_laws_of_engine_memory(engine, name, ranks, device, tokens):
     """Memory is whole blocks; more tokens in flight, a smaller share and more ranks of one kind leave no more room."""
     base = service(engine, name, layout=Layout(tensor_parallel=ranks), tokens=tokens)
-    found = fit(base, hardware(device))
+    found = base.memory(hardware(device))
     assert found.overhead_low <= found.overhead <= found.overhead_high
     assert 0 <= found.left - found.blocks * found.block * found.token_bytes < found.block * found.token_bytes
-    more = fit(service(engine, name, layout=base.layout, tokens=2 * tokens), hardware(device))
+    more = service(engine, name, layout=base.layout, tokens=2 * tokens).memory(hardware(device))
     assert more.left <= found.left
-    less = fit(service(engine, name, layout=base.layout, tokens=tokens, share=0.5), hardware(device))
+    less = service(engine, name, layout=base.layout, tokens=tokens, share=0.5).memory(hardware(device))
     assert less.left <= found.left
-    assert most_requests(base, hardware(device)) <= step_limits(ENGINES[engine], hardware(device))[1]
+    assert base.most_requests(hardware(device)) <= step_limits(ENGINES[engine], hardware(device))[1]
 
 
 def test_small_devices_take_smaller_steps():
@@ -127,7 +127,7 @@ def test_cached_tokens_take_no_step(engine):
     device, prefills = hardware(H100), []
     for rate in (None, 0.0, 0.75):
         cache = None if rate is None else PrefixCache(hit_rate=rate)
-        served = as_service(TINY, 4096, 64, Layout(), {}, None, None, engine, None, cache)
+        served = as_service(TINY, 4096, 64, engine=engine, prefix_cache=cache)
         steps = ReplicaSteps(served, device)
         step = steps.decode_seconds(64)
         prefills.append(cycle_with_engine(steps, ENGINES[engine], step, 64) - served.steps * step)
@@ -141,7 +141,7 @@ def test_drafts_prefill_every_prompt(engine, output):
     """A cycle under an engine takes as long as with drafts at no cost, and 16 prefills of the drafting model."""
     free, speculation = (Speculation(draft=draft, tokens=3, acceptance=0.7) for draft in ("ngram", TINY))
     alone, drafted = (
-        ReplicaSteps(as_service(LLAMA, 2048, output, Layout(), {}, None, None, engine, None, None, on), hardware(H100))
+        ReplicaSteps(as_service(LLAMA, 2048, output, engine=engine, speculation=on), hardware(H100))
         for on in (free, speculation)
     )
     more = cycle_with_engine(drafted, ENGINES[engine], 0.01, 16) - cycle_with_engine(alone, ENGINES[engine], 0.01, 16)
@@ -175,7 +175,7 @@ def test_host_time_is_before_the_first_token():
 def test_plan_and_fleet_take_an_engine():
     chat = {"prompt": 2048, "output": 256}
     found = plan(LLAMA, H100, engine="vllm", **chat)
-    assert found.batch == most_requests(service("vllm", LLAMA, 2048, 256), hardware(H100)) < 1024
+    assert found.batch == service("vllm", LLAMA, 2048, 256).most_requests(hardware(H100)) < 1024
     assert found.memory.block == 16
     targets = {"load": 20.0, "ttft": 0.5, "tpot": 0.05, **chat}
     least = fleet(LLAMA, H100, engine="vllm", **targets).best

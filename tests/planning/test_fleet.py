@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware
-from iomodel.planning.fleet import fleet
-from iomodel.planning.fleet_batches import BatchTimes
+from iomodel import InfeasibleError, InputError, UnknownNameError, hardware
+from iomodel.errors import SpecError
+from iomodel.planning.fleet import fleet, replica
 from iomodel.planning.fleet_queue import HALVINGS, Replica
-from iomodel.planning.fleet_try import replica
 from iomodel.planning.layouts import default_layouts
-from iomodel.planning.memory import fit
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from iomodel.planning.steps import BatchTimes
 from tests.support.inside import main
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
@@ -30,7 +29,7 @@ PRICES = {H100: 2.5, A100: 1.5}
 
 
 def service(name=TINY, prompt=1024, output=128, layout=Layout()):  # noqa: B008 - frozen
-    return as_service(name, prompt, output, layout, {}, 0.9, OVERHEAD)
+    return as_service(name, prompt, output, layout, memory_utilization=0.9, overhead_bytes=OVERHEAD)
 
 
 def line(start, slope):
@@ -164,7 +163,7 @@ def test_the_answer_by_hand(found):
     asked = service()
     for way in (found.best, *found.runners_up):
         device = hardware(way.device)
-        one = replica(asked, device, fit(asked, device), 2.0)
+        one = replica(asked, device, 2.0)
         assert one.prefill == step(TINY, way.device, batch=1, q_len=1024, kv_len=1024).seconds
         most = one.most(0.2, 0.02)
         assert way.most == most.load
@@ -173,14 +172,14 @@ def test_the_answer_by_hand(found):
         assert way.operating == at
         assert (at.ttft <= 0.2, at.tpot <= 0.02) == (True, True)
         assert way.price_per_hour == way.devices * PRICES[way.device]
-        assert way.fits == fit(asked, device).fits
+        assert way.fits == asked.memory(device).fits
     assert found.best.devices <= min(way.devices for way in found.runners_up)
     assert not found.refused
 
 
 def test_the_step_times_are_exact_at_powers_of_two():
     asked = service()
-    one = replica(asked, hardware(H100), fit(asked, hardware(H100)), 2.0)
+    one = replica(asked, hardware(H100), 2.0)
     first, middle, last = (step(TINY, H100, batch=8, q_len=1, kv_len=n).seconds for n in (1025, 1088, 1151))
     assert one.step(8) == pytest.approx((first + 2 * middle + last) / 4, rel=2e-3)
     assert one.step(12) == pytest.approx((one.step(8) + one.step(16)) / 2)
@@ -221,7 +220,7 @@ def test_layouts_are_tried_until_the_model_fits():
     last = Layout(tensor_parallel=8, pipeline_parallel=2)
     assert large[-2:] == [last, last.model_copy(update={"decode_context_parallel": 8})]
     assert Layout(expert_parallel=8) in large
-    assert fit(service("deepseek-v3", layout=large[-1]), device).fits
+    assert service("deepseek-v3", layout=large[-1]).memory(device).fits
 
 
 def test_what_does_not_do_says_why(found):

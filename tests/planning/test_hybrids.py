@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InputError, hardware, model
-from iomodel.planning.memory import kv_bytes, state_bytes
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.sparse import visible
+from iomodel.planning.step.sparse_parts import visible
 from iomodel.planning.step.step import linear_layers, step
-from iomodel.planning.weights import stage_weights
 from tests.models.test_published_configs import PUBLISHED, read
 
 H100 = hardware("h100-sxm5")
@@ -86,17 +84,17 @@ COMPRESSED = model(
 
 
 def service(spec, **types):
-    return as_service(spec, 16, 4, Layout(), types, 0.9, 0)
+    return as_service(spec, 16, 4, **types, memory_utilization=0.9, overhead_bytes=0)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_one_device_holds_what_was_released(name):
     spec = read(name)
     served = service(spec)
-    assert stage_weights(served, spec.layers, 0) == spec.weight_bytes()
-    held = sum(kv_bytes(layer, 5000, service(spec, kv_dtype="bf16")) for layer in spec.layers)
+    assert served.weights.of_stage(spec.layers, 0) == spec.weight_bytes()
+    held = sum(service(spec, kv_dtype="bf16").requests.cache(layer, 5000) for layer in spec.layers)
     assert held == spec.kv_bytes(5000) + spec.index_bytes(5000)
-    assert sum(state_bytes(layer, Layout()) for layer in spec.layers) == spec.state_bytes()
+    assert sum(served.requests.state(layer) for layer in spec.layers) == spec.state_bytes()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -5,10 +5,10 @@ from itertools import pairwise, product
 import pytest
 
 from iomodel import InputError, hardware, model
+from iomodel.planning.formatting import layout_text
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import ACHIEVED, PASS, PEER_BANDWIDTH, PEERS, PROTOCOLS, all_reduce, all_to_all, link
 from iomodel.planning.step.step import step
-from iomodel.planning.text import layout_text
 
 FIGURES = {"per_direction": 1, "total": 2, "pcie_per_direction": 1, "pcie_total": 2}
 

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from iomodel import hardware, model
-from iomodel.planning.memory import fit, request_bytes, state_bytes
 from iomodel.planning.service import as_service
+from iomodel.planning.service_memory import RequestMemory
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.weights import stage_layers, stage_weights
+from iomodel.planning.weights import stage_layers
 
 LAYOUTS = [
     Layout(pipeline_parallel=4),
@@ -23,15 +23,15 @@ LAYOUTS = [
 def test_what_fits_fits_every_stage_and_one_more_fits_not_all(name, layout):
     if layout.expert_parallel > 1 and name != "gpt-oss-120b":
         layout = Layout(tensor_parallel=2)
-    service = as_service(name, 4000, 500, layout, {}, 0.9, 2**31)
-    memory = fit(service, hardware("h200-sxm"))
+    service = as_service(name, 4000, 500, layout, memory_utilization=0.9, overhead_bytes=2**31)
+    memory = service.memory(hardware("h200-sxm"))
     assert memory.fits > 0
 
     def used(requests):
         each = -(-requests // layout.data_parallel)
         return [
-            stage_weights(service, layers, place) + service.overhead_bytes
-            + each * request_bytes(service, Counter(layers), service.tokens)
+            service.weights.of_stage(layers, place) + service.overhead_bytes
+            + each * service.requests.of_request(Counter(layers), service.tokens)
             for place, layers in enumerate(stage_layers(service.model, layout))
         ]  # fmt: skip
 
@@ -45,4 +45,7 @@ def test_ranks_hold_a_share_of_a_state_each(name):
     states = sum(layer.state_bytes for layer in spec.layers)
     assert states > 0
     for ranks in (1, 2, 4, 8):
-        assert sum(ranks * state_bytes(layer, Layout(tensor_parallel=ranks)) for layer in spec.layers) == states
+        assert (
+            sum(ranks * RequestMemory(Layout(tensor_parallel=ranks), "bf16").state(layer) for layer in spec.layers)
+            == states
+        )

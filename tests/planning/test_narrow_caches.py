@@ -3,8 +3,7 @@
 import pytest
 
 from iomodel import InputError, hardware, model
-from iomodel.planning.command_lines.flags import engine_flags
-from iomodel.planning.memory import fit
+from iomodel.planning.engine_flags import engine_flags
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
@@ -31,8 +30,8 @@ def test_fewer_bits_never_fit_fewer_requests(name):
     spec = model(name)
     sizes = {kept: spec.kv_bytes(1152, kept) for kept in KV_QUARTERS if kept != "int4" or name != "deepseek-v2-lite"}
     ranked = sorted(sizes, key=sizes.__getitem__)
-    services = [as_service(spec, 1024, 128, Layout(), {"kv_dtype": kept}, None, None) for kept in ranked]
-    fits = [fit(service, hardware("b200")).fits for service in services]
+    services = [as_service(spec, 1024, 128, kv_dtype=kept) for kept in ranked]
+    fits = [service.memory(hardware("b200")).fits for service in services]
     assert fits == sorted(fits, reverse=True)
     assert fits[0] > fits[-1]
     assert sizes["nvfp4"] < sizes["fp8"]

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from iomodel import InfeasibleError, InputError, model
-from iomodel.planning.command_lines.flags import engine_flags
+from iomodel.planning.engine_flags import engine_flags
 from iomodel.planning.plan import plan
 from iomodel.planning.step.layout import Layout
 

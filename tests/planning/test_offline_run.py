@@ -7,9 +7,8 @@ import pytest
 from benchmarks import offline_run
 from benchmarks.offline_run import run_seconds
 from iomodel import hardware, model
-from iomodel.planning.figures import figures
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import as_service
-from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
 
 
@@ -58,7 +57,7 @@ def test_a_prompt_longer_than_a_step_still_begins(fixed):
 
 def test_short_runs_take_longer_per_request_and_long_ones_approach_the_steady_state():
     device = hardware("h200-sxm")
-    service = as_service(model("llama-3.1-8b"), 512, 256, Layout(), {}, None, None, "tensorrt-llm", 4096)
+    service = as_service(model("llama-3.1-8b"), 512, 256, engine="tensorrt-llm", step_tokens=4096)
     steady = 1 / figures(service, device, 64).requests_per_second
     per_request = [run_seconds(ReplicaSteps(service, device), 64, count, 4096) / count for count in (64, 256, 6400)]
     assert per_request == sorted(per_request, reverse=True)

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware, list_models, model
-from iomodel.planning.bound import bound_of
-from iomodel.planning.memory import fit
+from iomodel import InfeasibleError, InputError, UnknownNameError, hardware, list_models, model
+from iomodel.errors import SpecError
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.steps import ReplicaSteps, mean
-from iomodel.planning.weights import stage_layers, stage_weights
+from iomodel.planning.weights import stage_layers
 from tests.support.device_edits import edited
 from tests.support.inside import BANDWIDTH, CAPACITY, UNITS, added, capacity, main, matrix, scaled
 
@@ -36,7 +36,7 @@ made = cache(plan)
 
 
 def service(name=TINY, prompt=2048, output=256, layout=Layout(), overhead=OVERHEAD, **types):  # noqa: B008 - frozen
-    return as_service(name, prompt, output, layout, types, 0.9, overhead)
+    return as_service(name, prompt, output, layout, **types, memory_utilization=0.9, overhead_bytes=overhead)
 
 
 # What fits, by hand
@@ -82,10 +82,10 @@ def test_without_a_layout_the_least_ranks_that_do():
 
 
 def test_the_latent_is_on_every_rank():
-    alone = fit(service("deepseek-v3"), hardware("h200-sxm"))
-    eight = fit(service("deepseek-v3", layout=Layout(tensor_parallel=8)), hardware("h200-sxm"))
+    alone = service("deepseek-v3").memory(hardware("h200-sxm"))
+    eight = service("deepseek-v3", layout=Layout(tensor_parallel=8)).memory(hardware("h200-sxm"))
     assert alone.token_bytes == eight.token_bytes == 61 * 576 * 2
-    stages = fit(service("deepseek-v3", layout=Layout(tensor_parallel=8, pipeline_parallel=2)), hardware("h200-sxm"))
+    stages = service("deepseek-v3", layout=Layout(tensor_parallel=8, pipeline_parallel=2)).memory(hardware("h200-sxm"))
     assert stages.token_bytes in (31 * 576 * 2, 30 * 576 * 2)
     assert stages.fits > 2 * eight.fits > 0
 
@@ -93,23 +93,23 @@ def test_the_latent_is_on_every_rank():
 def test_deepseek_v3_on_eight_and_sixteen_h200():
     layout = Layout(tensor_parallel=8)
     device = hardware("h200-sxm")
-    found = fit(service("deepseek-v3", layout=layout), device)
+    found = service("deepseek-v3", layout=layout).memory(device)
     usable = 150_754_820_096 * 9 // 10
     assert capacity(device) == 150_754_820_096  # what the driver reports, less than the nominal capacity
     assert found.fits == (usable - found.weights - OVERHEAD) // (70_272 * 2304)
     assert 84e9 < found.weights < 87e9  # 671 GB in eight parts, and what each has for itself
-    halves = fit(service("deepseek-v3", layout=Layout(tensor_parallel=8, pipeline_parallel=2)), device)
+    halves = service("deepseek-v3", layout=Layout(tensor_parallel=8, pipeline_parallel=2)).memory(device)
     assert halves.weights < 0.53 * found.weights
     assert halves.fits == (usable - halves.weights - OVERHEAD) // halves.request_bytes > 2 * found.fits
 
 
 def test_heads_are_repeated_where_there_are_more_ranks():
     eight, sixteen = (service("llama-3-70b", layout=Layout(tensor_parallel=n)) for n in (8, 16))
-    assert fit(eight, hardware(H100)).token_bytes == fit(sixteen, hardware(H100)).token_bytes == 40_960
+    assert eight.memory(hardware(H100)).token_bytes == sixteen.memory(hardware(H100)).token_bytes == 40_960
 
 
 def test_data_parallel_groups_have_their_own_requests():
-    found = fit(service("deepseek-v3", layout=Layout(expert_parallel=8)), hardware("h200-sxm"))
+    found = service("deepseek-v3", layout=Layout(expert_parallel=8)).memory(hardware("h200-sxm"))
     assert found.fits == 8 * (found.left // found.request_bytes)
     assert found.needed(9) == found.needed(16) > found.needed(8)
 
@@ -126,14 +126,14 @@ def test_one_device_holds_the_whole_model(name):
     """The parts of a rank add up to what the model itself says."""
     spec, whole = model(name), service(name, 100, 28)
     released = None if spec.dtype != "fp32" else "bf16"  # nobody serves it in fp32
-    assert stage_weights(whole, spec.layers, 0) == spec.weight_bytes(released)
-    assert fit(whole, hardware(H100)).request_bytes == spec.kv_bytes(128) + spec.index_bytes(128) + spec.state_bytes()
-    assert fit(whole, hardware(H100)).token_bytes == spec.kv_bytes_per_token() + spec.index_bytes(1)
+    assert whole.weights.of_stage(spec.layers, 0) == spec.weight_bytes(released)
+    assert whole.memory(hardware(H100)).request_bytes == spec.kv_bytes(128) + spec.index_bytes(128) + spec.state_bytes()
+    assert whole.memory(hardware(H100)).token_bytes == spec.kv_bytes_per_token() + spec.index_bytes(1)
     stages = stage_layers(spec, Layout(pipeline_parallel=2))
     assert sum(stages, ()) == spec.layers
     halves = service(name, 100, 28, Layout(pipeline_parallel=2))
     again = spec.tied_embeddings * spec.vocab_size * spec.hidden_size * 2  # both ends of the pipeline have the table
-    total = sum(stage_weights(halves, layers, place) for place, layers in enumerate(stages))
+    total = sum(halves.weights.of_stage(layers, place) for place, layers in enumerate(stages))
     assert 0 <= total - spec.weight_bytes(released) - again <= 4  # bytes of half weights are rounded up in each stage
 
 
@@ -145,7 +145,7 @@ def test_one_device_holds_the_whole_model(name):
     st.sampled_from([None, "fp8", "bf16", "fp32"]),
 )
 def test_a_request_is_what_the_model_says(name, prompt, output, page, kv_dtype):
-    found = fit(service(name, prompt, output, kv_dtype=kv_dtype, page_size=page), hardware("b200"))
+    found = service(name, prompt, output, kv_dtype=kv_dtype, page_size=page).memory(hardware("b200"))
     assert found.request_bytes == model(name).kv_bytes(prompt + output, kv_dtype, page)
 
 
@@ -156,29 +156,29 @@ def test_laws_of_what_fits(data):
     layout = Layout(tensor_parallel=data.draw(st.sampled_from([1, 2, 4])))
     prompt, output = data.draw(st.integers(1, 4000)), data.draw(st.integers(1, 4000))
     device = hardware(data.draw(st.sampled_from([H100, "a100-sxm4-40gb", "l4", "h200-sxm"])))
-    base = fit(service(name, prompt, output, layout), device)
+    base = service(name, prompt, output, layout).memory(device)
     more = scaled(device, CAPACITY, data.draw(st.floats(1, 4)))
-    assert fit(service(name, prompt, output, layout), more).fits >= base.fits
-    assert fit(service(name, max(1, prompt - 1), output, layout), device).fits >= base.fits
-    assert fit(service(name, prompt, output, layout, kv_dtype="fp8"), device).fits >= base.fits
-    assert fit(service(name, prompt, output, layout, overhead=0), device).fits >= base.fits
+    assert service(name, prompt, output, layout).memory(more).fits >= base.fits
+    assert service(name, max(1, prompt - 1), output, layout).memory(device).fits >= base.fits
+    assert service(name, prompt, output, layout, kv_dtype="fp8").memory(device).fits >= base.fits
+    assert service(name, prompt, output, layout, overhead=0).memory(device).fits >= base.fits
     assert base.weights + base.overhead + base.fits * base.request_bytes <= base.usable or not base.fits
     assert base.weights + base.overhead + (base.fits + 1) * base.request_bytes > base.usable
     enough = edited(device, {path: base.needed(base.fits + 1) + 1 for path in CAPACITY})
-    assert fit(service(name, prompt, output, layout), enough).fits == base.fits + 1
+    assert service(name, prompt, output, layout).memory(enough).fits == base.fits + 1
 
 
 def test_the_utilization_is_exact():
-    share = as_service(TINY, 2048, 256, Layout(), {}, 0.7, 0)
-    assert fit(share, hardware(H100)).usable == int(Fraction(7, 10) * CAP)
+    share = as_service(TINY, 2048, 256, memory_utilization=0.7, overhead_bytes=0)
+    assert share.memory(hardware(H100)).usable == int(Fraction(7, 10) * CAP)
 
 
 def test_quantised_weights_leave_the_tables_wide():
     spec = model("llama-3-8b")
     tables = 2 * spec.embedding_parameters + (2 * 32 + 1) * 4096
-    narrow = fit(service("llama-3-8b", weight_dtype="fp8"), hardware(H100))
+    narrow = service("llama-3-8b", weight_dtype="fp8").memory(hardware(H100))
     assert narrow.weights == spec.parameters - tables + 2 * tables
-    assert fit(service("llama-3-8b", weight_dtype="bf16"), hardware(H100)).weights == spec.weight_bytes()
+    assert service("llama-3-8b", weight_dtype="bf16").memory(hardware(H100)).weights == spec.weight_bytes()
 
 
 # Times, rates, prices, by hand
@@ -282,7 +282,7 @@ def test_sensitivities_are_differences():
     assert row.ttft == pytest.approx((better.ttft - base.ttft) / 335.2)
     assert row.tokens_per_second == pytest.approx((better.tokens_per_second - base.tokens_per_second) / 335.2)
     assert row.tokens_per_second > 0 > row.tpot
-    larger = fit(service(), added(device, CAPACITY, CAP // 10))
+    larger = service().memory(added(device, CAPACITY, CAP // 10))
     assert rows["HBM capacity"].fits == pytest.approx((larger.fits - base.memory.fits) / (CAP // 10 / 1e9))
     assert rows["HBM capacity"].tpot == 0
     more = plan(TINY, added(device, UNITS, 13), batch=32, **CHAT)
@@ -360,7 +360,7 @@ def test_a_batch_too_large_says_the_memory_that_would_do():
     with pytest.raises(InfeasibleError) as caught:
         plan("llama-3-8b", H100, batch=1000, **CHAT)
     enough = edited(hardware(H100), {CAPACITY[0]: caught.value.least + 1})
-    assert fit(service("llama-3-8b"), enough).fits == 1000
+    assert service("llama-3-8b").memory(enough).fits == 1000
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """Laws over plans: more of a device is never worse, a longer request is never cheaper."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iomodel import SpecError, hardware, list_hardware
-from iomodel.planning.memory import fit
+from iomodel import hardware, list_hardware
+from iomodel.errors import SpecError
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
@@ -16,6 +16,7 @@ from iomodel.planning.step.links import link
 from iomodel.planning.step.step import step
 from tests.support.device_edits import edited
 from tests.support.inside import rates
+from tests.support.strategies import at_most
 
 
 def timed(name):
@@ -64,16 +65,16 @@ def test_more_memory_never_fits_fewer(name, model, more, features, prompt, outpu
     device = hardware(name)
     if model != TINY and "speculation" in features:
         features = {}
-    asked = as_service(model, prompt, output, Layout(), {}, 0.9, OVERHEAD, **features)
+    asked = as_service(model, prompt, output, memory_utilization=0.9, overhead_bytes=OVERHEAD, **features)
     changes = {
         path: device.quantities[path].value + (more << 30)
         for path in ("memory.hbm.capacity", "memory.hbm.capacity_reported")
         if path in device.quantities
     }
-    small, large = fit(asked, device), fit(asked, edited(device, changes))
+    small, large = asked.memory(device), asked.memory(edited(device, changes))
     assert large.fits >= small.fits
-    longer = as_service(model, prompt + 100, output, Layout(), {}, 0.9, OVERHEAD, **features)
-    assert fit(longer, device).fits <= small.fits
+    longer = as_service(model, prompt + 100, output, memory_utilization=0.9, overhead_bytes=OVERHEAD, **features)
+    assert longer.memory(device).fits <= small.fits
 
 
 @pytest.mark.parametrize("name", ["h100-sxm5", "mi300x"])
@@ -86,7 +87,7 @@ def test_a_longer_prompt_is_never_cheaper(name, features):
         assert figures == sorted(figures)
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(
     st.sampled_from(DEVICES),
     st.sampled_from(MODELS),
@@ -104,7 +105,7 @@ def test_a_decode_step_is_never_faster_with_a_longer_context(name, model, batch,
     assert long.seconds >= short.seconds * (1 - 1e-12)
 
 
-@settings(max_examples=12)
+@at_most(12)
 @given(
     st.data(),
     st.sampled_from(DEVICES),
@@ -119,8 +120,8 @@ def test_one_better_figure_is_never_worse(data, name, model, factor):
     value = device.quantities[path].value * factor
     better = edited(device, {path: int(value) if isinstance(device.quantities[path].value, int) else value})
     layout = Layout(tensor_parallel=2 if linked(device) else 1)
-    service = as_service(model, 512, 3, layout, {}, 0.9, OVERHEAD)
-    assert fit(service, better).fits >= fit(service, device).fits
+    service = as_service(model, 512, 3, layout, memory_utilization=0.9, overhead_bytes=OVERHEAD)
+    assert service.memory(better).fits >= service.memory(device).fits
     for batch, queries in ((1, 512), (8, 1)):
         at = {"batch": batch, "q_len": queries, "kv_len": 512, "layout": layout}
         base, raised = (step(model, one, **at).seconds for one in (device, better))

@@ -6,8 +6,8 @@ from iomodel import InputError, Linear, UnknownNameError, hardware
 from iomodel.planning.fleet import fleet
 from iomodel.planning.plan import plan
 from iomodel.planning.simulation.simulate import simulate
-from iomodel.planning.step.precision import PRECISIONS, with_precision
 from iomodel.planning.step.step import step
+from iomodel.planning.step.step_arguments import PRECISIONS, with_precision
 from tests.support.inside import DEFAULT, layer_clock, rates
 
 MODEL, B200, H100 = "llama-3.2-1b", "b200", "h100-sxm5"

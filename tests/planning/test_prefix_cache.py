@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from iomodel import InputError, hardware
 from iomodel.planning.fleet import fleet
-from iomodel.planning.memory import fit
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import OVERHEAD, as_service
@@ -26,7 +25,16 @@ TARGETS = {"load": 20, "ttft": 0.5, "tpot": 0.05, "layouts": [Layout()]}
 
 
 def service(name, prompt, output, cache=None, page=None, layout=Layout()):  # noqa: B008 - frozen
-    return as_service(name, prompt, output, layout, {"page_size": page}, 0.9, OVERHEAD, prefix_cache=cache)
+    return as_service(
+        name,
+        prompt,
+        output,
+        layout,
+        page_size=page,
+        memory_utilization=0.9,
+        overhead_bytes=OVERHEAD,
+        prefix_cache=cache,
+    )
 
 
 # No hits
@@ -67,8 +75,8 @@ def test_the_shared_prefix_is_stored_once(name, prompt, output, data):
     cache = PrefixCache(shared_tokens=data.draw(st.integers(0, prompt - 1)))
     device = hardware("h200-sxm")
     bare, cached = (
-        fit(service(name, prompt, output, page=page), device),
-        fit(service(name, prompt, output, cache, page), device),
+        service(name, prompt, output, page=page).memory(device),
+        service(name, prompt, output, cache, page).memory(device),
     )
     assert cached.left == bare.left - cached.shared_bytes
     assert bare.request_bytes - cached.shared_bytes <= cached.request_bytes <= bare.request_bytes
@@ -81,7 +89,7 @@ def test_the_shared_prefix_is_stored_once(name, prompt, output, data):
 
 
 def test_by_hand():
-    found = fit(service("llama-3-8b", 2048, 256, PrefixCache(shared_tokens=1000), 16), hardware(H100))
+    found = service("llama-3-8b", 2048, 256, PrefixCache(shared_tokens=1000), 16).memory(hardware(H100))
     assert found.shared_bytes == 131_072 * 992  # 62 whole pages
     assert found.request_bytes == 131_072 * (2304 - 992)
     assert found.needed(found.fits) <= found.capacity < found.needed(found.fits + 1)

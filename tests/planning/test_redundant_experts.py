@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import Layout
 from iomodel.planning.service import as_service
-from iomodel.planning.step.experts import _balanced, _copied, approximate_skew, busiest
-from iomodel.planning.step.given import linear_layers
-from iomodel.planning.weights import stage_weights
+from iomodel.planning.step.expert_loads import _balanced, _copied, approximate_skew, busiest
+from iomodel.planning.step.step_arguments import linear_layers
 from tests.support.strategies import fraction_of_examples
 
 V3 = iomodel.model("deepseek-v3")
@@ -24,8 +23,8 @@ DECODING = Layout(expert_parallel=144, redundant_experts=32)
 
 
 def weights(layout: Layout) -> int:
-    service = as_service("deepseek-v3", 100, 10, layout, {}, 0.9, 0)
-    return stage_weights(service, V3.layers, 0)
+    service = as_service("deepseek-v3", 100, 10, layout, memory_utilization=0.9, overhead_bytes=0)
+    return service.weights.of_stage(V3.layers, 0)
 
 
 def test_two_of_288_experts_are_on_each_of_144_ranks() -> None:
@@ -138,4 +137,4 @@ def test_a_command_line_of_an_engine_refuses_copies() -> None:
     plan = iomodel.plan("deepseek-v3", "h200-sxm", count=36, prompt=64, output=8, layout=layout)
     message = r"^layout.redundant_experts: 32 given; allowed with trtllm: 0, or vllm, sglang$"
     with pytest.raises(iomodel.InputError, match=message):
-        iomodel.engine_flags(plan, "trtllm")
+        iomodel.planning.engine_flags(plan, "trtllm")

@@ -11,19 +11,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iomodel import hardware
-from iomodel.planning.fleet_batches import BatchTimes
-from iomodel.planning.fleet_try import replica
-from iomodel.planning.memory import fit
+from iomodel.planning.fleet import replica
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
-from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.simulate import POLICIES, simulate
-from iomodel.planning.simulation.table import step_table
+from iomodel.planning.simulation.simulation_result import Simulation
+from iomodel.planning.simulation.step_table import step_table
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.steps import BatchTimes, ReplicaSteps
 from tests.support.device_edits import scaled
 from tests.support.inside import BANDWIDTH, main, matrix
+from tests.support.strategies import at_most
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 CHAT = {"prompt": 1024, "output": 128}
@@ -45,7 +44,7 @@ traces = st.lists(
 # Laws
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(traces, policies, st.integers(1, 9000), st.integers(1, 30), st.floats(0, 0.01))
 def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, batch, host):
     setting = {"policy": policy, "token_budget": budget, "batch": batch, "host_seconds": host}
@@ -62,7 +61,7 @@ def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, ba
     assert result == simulate(TINY, H100, trace=trace, **setting)
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(lengths, policies)
 @example((2048, 256), "prefill-first")
 @example((1, 1), "chunked")
@@ -85,7 +84,7 @@ def test_clients_that_fill_the_batch_are_served_at_the_rate_of_a_plan():
     assert result.largest_batch == 16
 
 
-@settings(max_examples=25)
+@at_most(25)
 @given(lengths, st.integers(1, 1500), policies)
 def test_a_longer_prompt_is_not_answered_sooner(length, more, policy):
     prompt, output = length
@@ -109,7 +108,7 @@ def test_a_slower_device_does_not_answer_sooner(length, slower, policy):
     assert fast.latency.mean <= slow.latency.mean
 
 
-@settings(max_examples=15)
+@at_most(15)
 @given(traces, st.booleans())
 @example(traced([(0.0, 100, 1), (0.0, 100, 1)]), True)
 def test_chunks_without_a_limit_are_prefills_first_where_nothing_is_decoded(trace, open_loop):
@@ -159,9 +158,9 @@ def test_single_prompts_wait_as_in_a_queue_of_one_server(busy):
 
 @pytest.mark.parametrize("busy", [0.1, 0.3, 0.5])
 def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
-    service = as_service(TINY, *CHAT.values(), Layout(), {}, 0.9, OVERHEAD)
+    service = as_service(TINY, *CHAT.values(), memory_utilization=0.9, overhead_bytes=OVERHEAD)
     device = hardware(H100)
-    queue = replica(service, device, fit(service, device), 2.0)
+    queue = replica(service, device, 2.0)
     load = busy / queue.prefill
     at = queue.at(load)
     result = simulate(TINY, H100, token_budget=1024, load=load, requests=8000, **CHAT)
@@ -173,7 +172,9 @@ def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
 
 
 def steps_of(prompt, output):
-    return ReplicaSteps(as_service(TINY, prompt, output, Layout(), {}, 0.9, OVERHEAD), hardware(H100))
+    return ReplicaSteps(
+        as_service(TINY, prompt, output, memory_utilization=0.9, overhead_bytes=OVERHEAD), hardware(H100)
+    )
 
 
 def test_the_table_holds_the_steps():

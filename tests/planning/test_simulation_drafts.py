@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import InputError, Speculation
 from iomodel.planning.service import as_service
-from iomodel.planning.simulation.drafts import decode_steps
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.simulation.engine_run import decode_steps
 from iomodel.planning.steps import ReplicaSteps
 
 TINY, H100 = "llama-3.2-1b", "h100-sxm5"
@@ -52,7 +51,7 @@ def test_a_request_alone_has_the_time_of_the_plan(draft):
     """The last step of a request may yield tokens too many, so that the expected time of a token is a little less."""
     drafts = drafting(draft=draft)
     found = iomodel.simulate("llama-3-8b", H100, speculation=drafts, **ALONE)
-    service = as_service("llama-3-8b", 256, 129, Layout(), {}, None, None, speculation=drafts)
+    service = as_service("llama-3-8b", 256, 129, speculation=drafts)
     steps = ReplicaSteps(service, iomodel.hardware(H100))
     assert 1 < found.tpot.mean / steps.decode_seconds(1) < 1.03
     assert found.ttft.p50 == pytest.approx(steps.first_token_seconds(), rel=0.01)

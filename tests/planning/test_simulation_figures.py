@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel.planning.memory import request_bytes
 from iomodel.planning.service import as_service
-from iomodel.planning.simulation.requests import as_requests
-from iomodel.planning.simulation.run import percentiles
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.simulation.arrivals import as_requests
+from iomodel.planning.simulation.engine_run import percentiles
 from tests.support.public_types import MADE
 
 
@@ -43,8 +41,8 @@ def test_memory_is_that_of_the_requests():
     """As many of the smaller request fit as the memory left over its bytes; both together reserve the bytes of both."""
     trace = {"arrival": [0.0, 0.0], "prompt": [64, 300], "output": [2, 3]}
     result = iomodel.simulate("llama-3-8b", "h100-sxm5", trace=trace)
-    service = as_service("llama-3-8b", 300, 3, Layout(), {}, 0.9, 2**31)
-    each = [request_bytes(service, Counter(service.model.layers), tokens) for tokens in (66, 303)]
+    service = as_service("llama-3-8b", 300, 3, memory_utilization=0.9, overhead_bytes=2**31)
+    each = [service.requests.of_request(Counter(service.model.layers), tokens) for tokens in (66, 303)]
     assert result.batch == result.memory.left // each[0]
     assert result.largest_bytes == sum(each)
     assert result.memory.request_bytes == each[1]

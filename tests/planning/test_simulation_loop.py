@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iomodel.planning.simulation.loop import compiled, interpolate, plain
+from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, compiled, interpolate, plain
+from tests.support.strategies import at_most
 
 
 @dataclass(eq=False)  # requests of the same lengths are not the same
@@ -144,7 +145,8 @@ def looped(
     state = [np.full(max(inputs[4]) + 1, -1), np.full(count, -1), np.zeros(count), np.zeros(count)]
     if lists:
         inputs, tables, state = ([array.tolist() for array in some] for some in (inputs, tables, state))
-    totals = run(*inputs, clients, room, most, budget, each, *engine, *tables, *state)
+    scheduler = Scheduler(clients, room, most, budget, each, *engine)
+    totals = run(Queue(*inputs), scheduler, tuple(tables), Progress(*state))
     return totals, state[2], state[3]
 
 
@@ -202,7 +204,7 @@ def test_machine_code_gives_the_same_numbers(chunked):
         assert python[2] == machine[2].tolist()
 
 
-@settings(max_examples=20)
+@at_most(20)
 @given(st.lists(st.tuples(st.integers(1, 50), st.floats(0, 9)), min_size=2, max_size=9), st.floats(0, 1))
 def test_an_interpolation_is_that_of_numpy(knots, share):
     places = np.cumsum([gap for gap, _ in knots]).tolist()

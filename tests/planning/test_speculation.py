@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InputError, UnknownNameError, model
-from iomodel.planning.command_lines.flags import engine_flags, hub_name
+from iomodel.planning.engine_flags import engine_flags, hub_name
 from iomodel.planning.fleet import fleet
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan

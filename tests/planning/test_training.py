@@ -21,10 +21,10 @@ from benchmarks.training_accuracy import (
     table,
     utilisation,
 )
-from iomodel.planning.training.memory import GATHERED, SHARDS, layer_activations
 from iomodel.planning.training.passes import SUSTAINED
 from iomodel.planning.training.stage_times import Collective, Exposure
-from iomodel.planning.training.strategy import OVERLAPS, RECOMPUTE
+from iomodel.planning.training.strategy import OVERLAPS, RECOMPUTE, SHARDS
+from iomodel.planning.training.training_memory import GATHERED, layer_activations
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
 GPU = "h100-sxm5"

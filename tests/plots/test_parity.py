@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
 from iomodel import plots
+from tests.support.strategies import at_most
 
 pytest.importorskip("matplotlib")
 POSITIVE = st.floats(1e-9, 1e9)
@@ -19,7 +20,7 @@ def marked(figure, gid):
     return sorted(point for line in lines for point in zip(*map(list, line.get_data()), strict=True))
 
 
-@settings(max_examples=12)
+@at_most(12)
 @given(ROWS)
 def test_every_row_is_a_point_of_its_family(rows):
     predicted, measured, families, fresh = zip(*rows, strict=True)

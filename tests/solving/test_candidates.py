@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import hardware
-from iomodel.solving.candidates import TileSearch, candidates
-from tests.support.inside import DEFAULT, implementations_for
+from iomodel.solving.candidates import candidates
+from iomodel.solving.question import Question
+from tests.support.inside import implementations_for
 
 
 @st.composite
-def searches(draw: st.DrawFn) -> TileSearch:
+def searches(draw: st.DrawFn) -> Question:
     """A call with grouped heads, whose rows may be packed, on a device that searches both."""
     kv_heads, group, q_len = (draw(st.sampled_from(choices)) for choices in ((1, 2, 8), (2, 4, 16), (1, 3, 40)))
     call = iomodel.Attention(
@@ -28,11 +29,11 @@ def searches(draw: st.DrawFn) -> TileSearch:
         st.sampled_from((("split_kv", "h100-sxm5"), ("split_kv", "a100-sxm4-80gb"), ("flash3", "h100-sxm5")))
     )
     gpu = hardware(device)
-    return TileSearch(name, call, gpu, implementations_for(name, call, gpu, None)[0], None, 1, {}, DEFAULT)
+    return Question.ask(name, call, gpu, implementations_for(name, call, gpu, None)[0])
 
 
 @given(searches())
-def test_the_first_of_the_families_that_may_be_fastest_is_the_first_of_all(question: TileSearch) -> None:
+def test_the_first_of_the_families_that_may_be_fastest_is_the_first_of_all(question: Question) -> None:
     some, whole = candidates(question, whole=False), candidates(question)
     assert {name: column[0] for name, column in some.columns.items()} == {
         name: column[0] for name, column in whole.columns.items()
@@ -46,5 +47,5 @@ def test_unpacked_rows_of_a_long_decode_are_left_out() -> None:
     call = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=131_072, head_dim=128)
     gpu = hardware("h100-sxm5")
     kernel = implementations_for("split_kv", call, gpu, None)[0]
-    some = candidates(TileSearch("split_kv", call, gpu, kernel, None, 1, {}, DEFAULT), whole=False)
+    some = candidates(Question.ask("split_kv", call, gpu, kernel), whole=False)
     assert [some.families[place].setting.searched["packed"] for place in some.left] == [False]

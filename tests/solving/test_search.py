@@ -37,7 +37,7 @@ from iomodel.nests import (
 )
 from iomodel.solving import exhaustive as exhaustive_search
 from iomodel.solving import strategies as walks
-from iomodel.solving.batch.problem import Many, TileRanges
+from iomodel.solving.batch.many_problems import Many, TileRanges
 from iomodel.solving.problem import Problem, SearchResult, TileRange
 from iomodel.solving.search import search
 from tests.support.exhaustive_tiles import Question, exhaustive

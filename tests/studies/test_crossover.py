@@ -17,6 +17,7 @@ from iomodel.studies.crossovers import points
 from iomodel.studies.crossovers.contenders import label_of, parsed
 from iomodel.studies.crossovers.tables import HEAD, TAIL, winners
 from tests.support.inside import kind_of, main, structural, tally
+from tests.support.strategies import at_most
 
 W = iomodel.Attention(q_len=1, head_dim=64)
 TILES = {"block_q": 64, "block_kv": 64}
@@ -78,7 +79,9 @@ def walked(values: list[list[int | None]], labels: tuple[str, ...], points: list
     return [tuple(run) for run in runs]
 
 
-def check_pair(pair: iomodel.Crossover, mine: list[int | None], other: list[int | None], points: list[int]) -> None:
+def check_pair(
+    pair: iomodel.results.Crossover, mine: list[int | None], other: list[int | None], points: list[int]
+) -> None:
     below = [
         n for n, a, b in zip(points, mine, other, strict=True) if a is not None and (b is None or a < b)
     ]  # alone is below too
@@ -94,7 +97,7 @@ def check_pair(pair: iomodel.Crossover, mine: list[int | None], other: list[int 
 QUANTITY = {"bytes": "hbm_bytes", "elements": "hbm_elements", "flops": "flops", "exps": "exps"}
 
 
-@settings(max_examples=30)
+@at_most(30)
 @given(asked=question(), metric=st.sampled_from(list(QUANTITY)), over=st.sampled_from(["length", "length", "batch"]))
 def test_equals_a_walk_over_every_point(asked: Any, metric: str, over: str) -> None:
     w, chosen = asked

@@ -1,4 +1,4 @@
-"""Times at arrays of shapes, tiles and options, against the estimate of each point."""
+"""Arrays of times: shapes, marks, errors; each time is that of its call alone (tests/laws)."""
 
 from __future__ import annotations
 
@@ -6,131 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 import iomodel
-
-KERNELS = [
-    ("flash2", "a100-sxm4-80gb", "forward"),
-    ("flash2", "a100-sxm4-80gb", "backward"),
-    ("flash3", "h100-sxm5", "forward"),
-    ("flash2", "b200", "forward"),
-    ("flash2", "mi300x", "forward"),
-    ("flash2", "tpu-v4", "forward"),
-    ("flash1", "rtx4090", "forward"),
-    ("split_kv", "h100-sxm5", "forward"),
-    ("standard", "h100-sxm5", "forward"),
-    ("two_pass", "h100-sxm5", "backward"),
-    ("flash2", "a100-sxm4-80gb", "both"),
-    ("flash3", "h100-sxm5", "both"),
-    ("flash1", "rtx4090", "both"),
-    ("flash2", "tpu-v4", "both"),
-    ("standard", "h100-sxm5", "both"),
-    ("eager", "a100-sxm4-80gb", "both"),
-]
-UNTILED = ("standard", "eager")
-MASKS: list[Any] = ["full", "causal", iomodel.Window(left=300, right=0), iomodel.Window(right=7, align="top-left")]
-
-
-def points(seed: int, size: int, algorithm: str, tiled: bool) -> dict[str, Any]:
-    """Lengths, heads, widths and tiles of random calls."""
-    rng = np.random.default_rng(seed)
-    kv_heads, q_len = rng.choice([1, 2, 4], size), rng.integers(1, 3000, size)
-    if algorithm == "split_kv":
-        q_len = rng.integers(1, 9, size)
-    found = {
-        "batch": rng.integers(1, 5, size), "kv_heads": kv_heads, "heads": kv_heads * rng.choice([1, 2, 8], size),
-        "q_len": q_len, "kv_len": q_len + rng.integers(0, 3000, size), "head_dim": rng.choice([64, 96, 128], size),
-    }  # fmt: skip
-    if algorithm not in UNTILED and tiled:
-        found |= {"block_q": rng.choice([64, 128, 192], size), "block_kv": rng.choice([16, 64, 100, 128], size)}
-    return found
-
-
-def assert_estimates(found: iomodel.EstimateArray) -> None:
-    """Every point is the estimate of its call."""
-    for place in range(found.seconds.size):
-        try:
-            one = found.at(place)
-        except iomodel.InfeasibleError:
-            assert not found.feasible[place]
-            continue
-        assert found.seconds[place] == pytest.approx(one.seconds, rel=1e-9)
-        assert found.mfu[place] == pytest.approx(one.mfu, rel=1e-9)
-        for name, seconds in found.breakdown.items():
-            assert seconds[place] == pytest.approx(one.breakdown.get(name, 0.0), rel=1e-6, abs=1e-14)
-        known = {**one.cost.options, **one.tiles}
-        for name, chosen in found.chosen.items():
-            assert chosen[place] == known.get(name, chosen[place])
-        if known.items() >= {name: found.costs.options.get(name) for name in ("splits", "packed")}.items():
-            assert found.costs.hbm_bytes[place] == one.cost.hbm_bytes
-
-
-@example(0, KERNELS[0], "causal", True, {})
-@example(1, KERNELS[7], "full", True, {"splits": 3})
-@example(2, KERNELS[2], "causal", True, {"warps": 8, "packed": True})
-@example(3, KERNELS[2], "causal", False, {})
-@example(4, KERNELS[11], "causal", False, {})
-@example(5, KERNELS[10], "causal", True, {"bwd_block_q": 64, "bwd_block_kv": 128})
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    kernel=st.sampled_from(KERNELS),
-    mask=st.sampled_from(MASKS),
-    tiled=st.booleans(),
-    given=st.sampled_from([{}, {"packed": True}, {"packed": False}]),
-)
-def test_every_point_is_its_estimate(seed: int, kernel: Any, mask: Any, tiled: bool, given: dict[str, Any]) -> None:
-    algorithm, device, direction = kernel
-    arguments = {**points(seed, 6, algorithm, tiled), **given, "mask": mask, "direction": direction}
-    assert_estimates(iomodel.estimate_array(algorithm, device, infeasible="mark", **arguments))
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    lengths=st.lists(st.integers(1, 700), min_size=1, max_size=4),
-    direction=st.sampled_from(["forward", "both"]),
-    tiled=st.booleans(),
-    causal=st.booleans(),
-)
-def test_masks_given_by_data_have_times(
-    seed: int, lengths: list[int], direction: str, tiled: bool, causal: bool
-) -> None:
-    total = {"q_len": sum(lengths), "kv_len": sum(lengths), "direction": direction}
-    arguments = {**points(seed, 4, "flash2", tiled), **total, "mask": iomodel.Documents(lengths, causal=causal)}
-    assert_estimates(iomodel.estimate_array("flash2", "a100-sxm4-80gb", infeasible="mark", **arguments))
-
-
-def test_pages_under_a_mask_have_times() -> None:
-    arguments = {**points(0, 6, "flash2", True), "mask": "causal", "page_size": [16, 64, 100, 16, 64, 100]}
-    assert_estimates(iomodel.estimate_array("flash2", "h100-sxm5", infeasible="mark", **arguments))
-
-
-TYPES: list[dict[str, Any]] = [{}, {"gated": True}, {"weight_dtype": "int4", "scale_block": 128}, {"dtype": "fp16"}]
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    device=st.sampled_from(["h100-sxm5", "a100-sxm4-80gb", "b200"]),
-    types=st.sampled_from(TYPES),
-    tiles=st.sampled_from(
-        [(), ("block_m", "block_n", "block_k"), ("block_m", "block_n", "block_k", "warps", "stages")]
-    ),
-    splits=st.sampled_from([{}, {"splits": 1}, {"splits": 2}]),
-)
-def test_every_linear_layer_is_its_estimate(
-    seed: int, device: str, types: dict[str, Any], tiles: tuple[str, ...], splits: dict[str, int]
-) -> None:
-    rng = np.random.default_rng(seed)
-    sizes = {"block_m": [16, 64, 256], "block_n": [64, 256], "block_k": [32, 64], "warps": [4, 8], "stages": [2, 4]}
-    arguments = {
-        "rows": rng.choice([1, 17, 128, 500, 4000, 20_000], 6),
-        "in_features": rng.choice([512, 1000, 4096], 6),
-        "out_features": rng.choice([64, 1000, 8192], 6),
-        "groups": rng.choice([1, 1, 8], 6),
-        **{name: rng.choice(sizes[name], 6) for name in tiles},
-    }
-    assert_estimates(iomodel.estimate_array("gemm", device, infeasible="mark", **arguments, **types, **splits))
 
 
 def test_each_point_without_tiles_takes_its_default() -> None:

@@ -6,14 +6,15 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
 from iomodel import InputError, IOModelError
-from iomodel.studies.sweeps.question import QUANTITIES
+from iomodel.studies.sweeps.point_question import QUANTITIES
 from iomodel.studies.sweeps.sweep import planned, sweep
 from tests.support.inside import TILES
+from tests.support.strategies import at_most
 
 xarray = pytest.importorskip("xarray")
 
@@ -62,7 +63,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*NumPy.*:DeprecationWarning:das
 
 
 @given(plans, st.sampled_from(["flash2", "flash1"]), st.data())
-@settings(max_examples=25)
+@at_most(25)
 def test_every_point_is_the_direct_answer(fields, name, data):
     if name == "flash1":
         fields.pop("lse", None)
@@ -110,7 +111,7 @@ def test_fields_of_one_group_share_a_dimension():
 
 
 @given(st.integers(1, 200) | st.fixed_dictionaries({"mask": st.integers(1, 3), "q_len": st.integers(1, 9)}))
-@settings(max_examples=15)
+@at_most(15)
 def test_the_answer_is_the_same_however_it_is_cut(chunk):
     plan = {"mask": ["full", "causal"], "q_len": range(1, 40, 7), "block_q": [8, 16, 24], "block_kv": 8, "head_dim": 4}
     assert sweep("flash2", **plan, chunk=chunk).identical(sweep("flash2", **plan))
@@ -135,7 +136,7 @@ def test_every_number_has_a_unit_and_what_is_constant_is_told():
         optional={"mask": st.just(["full", "causal"]), "head_dim": widths, "min_block_kv": st.integers(1, 9)},
     )
 )
-@settings(max_examples=20)
+@at_most(20)
 def test_solved_tiles_are_those_of_the_solver(fields):
     plan = {"head_dim": 3, **fields}
     swept = sweep(["flash2", "tiled_query"], quantities=["hbm_bytes", "flops", "writes_O"], solve=True, **plan)

@@ -11,10 +11,9 @@ from sympy import Expr, Integer, Mul, Poly, expand
 
 from iomodel.nests.language import (
     Accumulate,
-    Block,
+    Compound,
     Cut,
     DType,
-    Elementwise,
     Exp,
     Fill,
     Guard,
@@ -29,6 +28,7 @@ from iomodel.nests.language import (
     Nest,
     Path,
     Per,
+    Pointwise,
     Scores,
     Sink,
     Statement,
@@ -44,7 +44,7 @@ Body = tuple[Statement, ...]
 Place = tuple[int, ...]  # from the nest to a block: its index in each body on the way
 Buffers = dict[Tensor, tuple[str, tuple[Expr | None, ...]]]
 IN, OUT = Load | Lookup, Store | Fill | Accumulate
-MOVED = Load | Lookup | Store | Fill | Accumulate | Elementwise
+MOVED = Load | Lookup | Store | Fill | Accumulate | Pointwise
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def edits(nest: Nest) -> Iterator[Edit]:
             )
     for place, path, body in bodies(nest):
         for i, statement in enumerate(body):
-            step = in_block if isinstance(statement, Block) else in_leaf
+            step = in_block if isinstance(statement, Compound) else in_leaf
             for kind, changed in step(nest, place, path, body, i):
                 yield Edit(kind, f"{describe(statement)} in {' > '.join(map(describe, path))}", changed)
 
@@ -122,7 +122,7 @@ def in_block(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterat
 
 def bounded(statement: Statement) -> bool:
     """Whether a mask bounds anything in a statement."""
-    if not isinstance(statement, Block):
+    if not isinstance(statement, Compound):
         return False
     guards = isinstance(statement, Live | Idle) or (isinstance(statement, Loop) and statement.masked)
     return guards or any(map(bounded, statement.body))
@@ -166,7 +166,7 @@ def in_leaf(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterato
                 yield "to every slab", instead(replace(leaf, within=()))
     if isinstance(leaf, MOVED) and not isinstance(leaf, Exp):
         for j, sibling in enumerate(rest):
-            if isinstance(sibling, Block) and not same_either_way(leaf, sibling):
+            if isinstance(sibling, Compound) and not same_either_way(leaf, sibling):
                 sunk = sibling.with_body(beside(sibling.body, leaf))
                 changed = (*rest[:j], sunk, *rest[j + 1 :])
                 yield f"sunk into {describe(sibling)}", with_body(nest, place, lambda _, changed=changed: changed)
@@ -174,7 +174,7 @@ def in_leaf(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterato
 
             def hoist(outer: Body) -> Body:
                 at, block = place[-1], outer[place[-1]]
-                assert isinstance(block, Block)
+                assert isinstance(block, Compound)
                 return (*outer[:at], *beside([block.with_body(rest)], leaf), *outer[at + 1 :])
 
             yield "hoisted", with_body(nest, place[:-1], hoist)
@@ -186,7 +186,7 @@ def same_either_way(leaf: Any, block: Any) -> bool:
         # Constants to all tiles of an axis one by one, or random numbers for them, are those of the whole axis.
         axes = (
             leaf.axes
-            if isinstance(leaf, Elementwise) and not isinstance(leaf, Scores | Sink)
+            if isinstance(leaf, Pointwise) and not isinstance(leaf, Scores | Sink)
             else leaf.tensor.axes
             if isinstance(leaf, Fill)
             else ()
@@ -207,7 +207,7 @@ def bodies(nest: Nest) -> Iterator[tuple[Place, Path, Body]]:
         here = (*path, block)
         yield place, here, block.body
         for i, statement in enumerate(block.body):
-            if isinstance(statement, Block):
+            if isinstance(statement, Compound):
                 yield from inside(statement, (*place, i), here)
 
     for number, kernel in enumerate(nest):
@@ -314,6 +314,6 @@ def describe(statement: Any) -> str:
             return f"{kind}({statement.axis.name})"
         case MatMul():
             return f"MatMul({statement.m.name}, {statement.n.name}, {statement.k.name})"
-        case Elementwise():
+        case Pointwise():
             return f"{kind}({', '.join(axis.name for axis in statement.axes)})"
     return f"{kind}({statement.tensor.name})"

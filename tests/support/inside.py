@@ -1,25 +1,25 @@
 """Names inside the rooms that tests of other rooms use: the one place to edit when such a name moves."""
 
-from iomodel.algorithms._catalogue import CATALOGUE
 from iomodel.algorithms._ck_residency import BACKWARD as CK_BACKWARD
 from iomodel.algorithms._ck_residency import FORWARD as CK
-from iomodel.algorithms._cutlass_mla_residency import DECODE as CUTLASS_MLA
-from iomodel.algorithms._flash4_backward import BACKWARD as FLASH4_BACKWARD
+from iomodel.algorithms._flash4_residency import BACKWARD as FLASH4_BACKWARD
 from iomodel.algorithms._flash4_residency import FORWARD as FLASH4
 from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
-from iomodel.algorithms._flashmla_residency import DECODE as FLASHMLA
+from iomodel.algorithms._latent_residency import BLACKWELL as CUTLASS_MLA
+from iomodel.algorithms._latent_residency import BY_TRITON as TRITON_MLA
+from iomodel.algorithms._latent_residency import HOPPER as FLASHMLA
 from iomodel.algorithms._sage_residency import FORWARD as SAGE
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
-from iomodel.algorithms._triton_mla_residency import DECODE as TRITON_MLA
 from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
 from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
+from iomodel.common import derived
+from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
-from iomodel.common.floor_sum import floor_sum
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, dump, parse, specs_folder
@@ -28,7 +28,7 @@ from iomodel.counting.bands import Count, Tiled, Visits, query_to_key
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.compiled_algorithm import tally
 from iomodel.counting.coverage import View
-from iomodel.counting.evaluation.compiled import Compiled, StoredFormulas
+from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.evaluation.integral import integral
 from iomodel.counting.expressions import declared
 from iomodel.counting.expressions_text import RARE, readable, shared
@@ -52,14 +52,17 @@ from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME, NAME_OF, H_k, M, N, b, m_1, n_1, stages
 from iomodel.placement.contents import contents
-from iomodel.placement.gemm_tiles import Tile, candidates
+from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
-from iomodel.plots.trace import visits
-from iomodel.solving.candidates import TileSearch, families
+from iomodel.plots.trace_plot import visits
+from iomodel.solving.candidates import families
+from iomodel.solving.parts import parts_for
+from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
+from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.layer_clock import GROUPED, layer_clock
@@ -69,6 +72,6 @@ from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, Call, DType, Mask
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.workload_kinds import KINDS

@@ -13,7 +13,7 @@ from typing import Any
 import sympy
 from sympy import Add, Expr, Max, Min, Mul, Pow
 
-from iomodel.common.floor_sum import floor_sum
+from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.expressions_text import EXTREMA
 from iomodel.nests.floor_sum_node import FloorSum
 

@@ -295,6 +295,14 @@ def as_written(variant: Variant, mask: Any) -> st.SearchStrategy[dict[str, Any]]
 
 
 def fraction_of_examples(share: int) -> settings:
-    """The profile's number of examples divided by `share`, for a test whose examples are slow: too slow to shrink."""
-    phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    return settings(max_examples=max(10, settings().max_examples // share), phases=phases)
+    """The profile's number of examples divided by `share`, for a test whose examples are slow: too slow to shrink.
+
+    They are at least ten, or a third of a profile with few: such a test runs for many algorithms or masks.
+    """
+    phases, most = [Phase.explicit, Phase.reuse, Phase.generate], settings().max_examples
+    return settings(max_examples=max(min(10, most // 3), most // share), phases=phases)
+
+
+def at_most(examples: int) -> settings:
+    """The profile's number of examples, but no more than these, for a test whose examples are slow."""
+    return settings(max_examples=min(examples, settings().max_examples))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel import Implementation
-from iomodel.timing.parameters import DEFAULT
-from tests.support.inside import TileSearch, families, implementation_for, tile_tables
+from iomodel.kernels import Implementation
+from tests.support.inside import Question, families, implementation_for, tile_tables
 
 CASES = [
     ("flash2", "a100-sxm4-80gb", "forward"),
@@ -34,7 +33,7 @@ def test_no_tile_undercuts_the_bound(name: str, device: str, direction: str) -> 
                 head_dim=64 + 64 * (number % 2), dtype="fp16", mask=mask, direction=direction,
             )  # fmt: skip
             kernels: Implementation = implementation_for(name, w, hardware)
-            question = TileSearch(name, w, hardware, kernels, None, 1, {}, DEFAULT)
+            question = Question.ask(name, w, hardware, kernels)
             for family in families(question):
                 clock = family.setting.clock
                 for tiles, _ in tile_tables(family.setting.variants.ways, family.numbers, family.most):

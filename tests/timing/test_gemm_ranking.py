@@ -2,15 +2,15 @@
 
 from itertools import chain
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
 from iomodel import hardware
-from iomodel.timing.gemm_ranking import ROWS, rank
-from iomodel.timing.layer_clock import LayerClock
-from tests.support.inside import candidates, rates
+from iomodel.timing.layer_clock import ROWS, LayerClock, LayerNumbers
+from tests.support.inside import GemmTile, candidates, rates
 
 DEVICES = ("h100-sxm5", "b200", "mi300x", "l4", "tpu-v5e")
 layers = st.builds(
@@ -44,6 +44,13 @@ def test_many_rows_are_ranked_as_each_alone(name):
     device, known = hardware(name), rates(hardware(name), "bf16")
     parts = [iomodel.Linear(rows=rows, in_features=4096, out_features=6144) for rows in (1, 48, 4096)]
     points = [(layer, tile) for layer in parts for tile in candidates(device, (layer,), known.units)]
-    together = rank(device, points, known, known, iomodel.Parameters())
-    alone = [rank(device, [point], known, known, iomodel.Parameters()) for point in points]
-    assert together == ([first for (first,), _ in alone], [rest for _, (rest,) in alone])
+    clock = LayerClock(device)
+
+    def seconds(points):
+        rows = np.array([layer.rows for layer, _ in points])
+        layers = LayerNumbers(parts[0], {**parts[0].numbers, "rows": rows})
+        names = GemmTile.__dataclass_fields__
+        tiles = GemmTile(*(np.array([getattr(tile, name) for _, tile in points]) for name in names))
+        return sum(kernel for kernel, _, _ in clock.kernels_at(layers, tiles)).tolist()
+
+    assert seconds(points) == [seconds([point])[0] for point in points]

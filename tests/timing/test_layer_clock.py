@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import InfeasibleError, InputError, Linear, SpecError, hardware
+from iomodel import InfeasibleError, InputError, Linear, hardware
+from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
-from tests.support.inside import WEIGHT_QUARTERS, Elementwise, Tile, from_data
+from tests.support.inside import WEIGHT_QUARTERS, Elementwise, GemmTile, from_data
 
 H100 = hardware("h100-sxm5")
 rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])
@@ -71,10 +72,10 @@ def test_groups_of_different_rows_share_a_launch() -> None:
 
 def test_a_wave_of_blocks_shares_its_operands() -> None:
     layer = Linear(rows=1024, in_features=10**6, out_features=1024)  # neither operand fits the L2
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 64, 10**6) == (1, 1)
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 16, 10**6) == (2, 2)
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 1, 10**6) == (8, 8)
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 1, 10**12) == (1, 1)
+    assert wave_trips(layer, GemmTile(128, 128, 64, 1, 1, 8, 4), 64, 10**6) == (1, 1)
+    assert wave_trips(layer, GemmTile(128, 128, 64, 1, 1, 8, 4), 16, 10**6) == (2, 2)
+    assert wave_trips(layer, GemmTile(128, 128, 64, 1, 1, 8, 4), 1, 10**6) == (8, 8)
+    assert wave_trips(layer, GemmTile(128, 128, 64, 1, 1, 8, 4), 1, 10**12) == (1, 1)
 
 
 def test_a_device_without_a_peak_is_refused() -> None:

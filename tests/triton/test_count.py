@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import iomodel
 from iomodel.testing import assert_traffic
 from iomodel.triton import count
+from tests.support.strategies import at_most
 from tests.triton import kernels
 from tests.triton.language_state import state
 
@@ -48,7 +49,7 @@ def softmax_attention(a: dict[str, Any], causal: bool) -> tuple[Any, Any]:
     return np.exp(s - lse[..., None]) @ v, lse
 
 
-@settings(max_examples=12)
+@at_most(12)
 @given(
     shape=st.tuples(*(st.integers(1, high) for high in (2, 2, 2, 20, 12))),
     tile=st.tuples(st.sampled_from((4, 16)), st.sampled_from((4, 8, 16))),
@@ -77,7 +78,7 @@ def test_operations_are_those_of_whole_blocks() -> None:
     assert (counted.flops, counted.exps, counted.dots) == (c.flops, c.exps, 2 * 2 * 2 * 3)
 
 
-@settings(max_examples=12)
+@at_most(12)
 @given(sizes=st.tuples(*[st.integers(1, 40)] * 3), tile=st.tuples(*[st.sampled_from((8, 16))] * 3))
 def test_a_matrix_product_moves_what_is_predicted(sizes: tuple[int, ...], tile: tuple[int, ...]) -> None:
     m, n, k = sizes

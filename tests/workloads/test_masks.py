@@ -133,7 +133,7 @@ def test_tables_wider_than_a_word_of_bits(blocks: int) -> None:
 def test_tables_of_more_rows_than_are_transposed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = BlockMask(np.random.default_rng(0).random((300, 40)) < 0.02, 2, 2)
     whole = mask.tiles("query", 3, 5, 600, 80)
-    monkeypatch.setattr("iomodel.workloads.masks.bits._BATCH", 64)
+    monkeypatch.setattr("iomodel.workloads.masks.block_mask._BATCH", 64)
     assert copy.copy(mask).tiles("key", 5, 3, 600, 80).area == whole.area
     assert BlockMask(mask.blocks, 2, 2).tiles("query", 3, 5, 600, 80) == whole
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.floor_sum import floor_sum, floor_sums
+from iomodel.common.arithmetic import floor_sum, floor_sums
 
 INT64_SAFE = 2**62
 """Limit of the bounds of an int64 value, with room for the rounding of the bounds."""

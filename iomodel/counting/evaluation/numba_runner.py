@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numba import types
 
-from iomodel.common.floor_sum import floor_sum
+from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.engine_choice import Array, Runner

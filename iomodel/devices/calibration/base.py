@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.common.yaml_files import spec_names
-from iomodel.devices.calibration.device import Facts
-from iomodel.devices.device import Hardware, hardware
+from iomodel.devices.calibration.experiments import Facts
+from iomodel.devices.device import Hardware, hardware, pruned
 from iomodel.errors import InputError
 
 DRIVER_NAMES = {
@@ -111,13 +111,8 @@ def _from_driver(facts: Facts) -> dict[str, Any]:
         },
         "compute": {"units": _told(facts.units), "clock": {"boost": _told(facts.clock, "Hz")}},
     }
-    return _given({"schema": 1, "name": facts.name + CALIBRATED, **names, **figures})
+    return pruned({"schema": 1, "name": facts.name + CALIBRATED, **names, **figures})
 
 
 def _told(value: int | None, unit: str = "") -> dict[str, Any] | None:
     return None if value is None else {"value": value, "unit": unit, "source": "the driver, through torch"}
-
-
-def _given(data: dict[str, Any]) -> dict[str, Any]:
-    pairs = ((key, _given(value) if isinstance(value, dict) else value) for key, value in data.items())
-    return {key: value for key, value in pairs if value is not None and value != {}}

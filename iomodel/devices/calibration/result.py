@@ -5,21 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.calibration.device import Facts
-from iomodel.devices.calibration.figures import Figure, fields
-from iomodel.devices.calibration.measure import METHOD, Measurements
-from iomodel.devices.calibration.write import write_new
+from iomodel.common.output_files import writable, written
+from iomodel.devices.calibration.experiments import Facts
+from iomodel.devices.calibration.measured_figures import Figure, fields
 from iomodel.devices.device import Hardware, from_data
-from iomodel.devices.fields import Provenance
+from iomodel.devices.device_fields import Provenance
+
+METHOD = "warm-up, then repeats between events on the device while the host is ahead; median, least and largest"
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Results of the experiments of one calibration, before they become a hardware file."""
+
+    figures: tuple[Figure, ...]
+    failed: tuple[tuple[str, str], ...]
+    plain: dict[str, object]
+    base: str | None
+    date: str
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Calibration(Result):
-    """Result of one call of :func:`iomodel.calibrate`.
+    """Result of one call of :func:`iomodel.devices.calibrate`.
 
     Parameters
     ----------
@@ -68,7 +83,7 @@ class Calibration(Result):
         InputError
             The file exists already, or cannot be written.
         """
-        write_new(path, self.to_yaml(), force=force)
+        written(writable_file(path, force=force), self.to_yaml().encode(), overwrite=force)
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
@@ -77,6 +92,11 @@ class Calibration(Result):
         base = f", on the file {self.provenance.base}" if self.provenance.base else ""
         title = f"{self.provenance.device}: {len(self.figures)} figures in {self.seconds:.0f} s{base}"
         return [Table(title, ("figure", ">median", "least to largest", ">rate"), rows)]
+
+
+def writable_file(path: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Check that a hardware file may be written to a path and return the path, or raise InputError."""
+    return writable(path, SUFFIXES, overwrite=force, switch="force=True")
 
 
 def assembled(facts: Facts, measurements: Measurements) -> Calibration:

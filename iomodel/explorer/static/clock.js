@@ -28,8 +28,8 @@ class Timer {
       _other_devices: (label, _, device) => `hardware: ${device.name} does not run ${label}`,
       checked: (placement, launch, name, call, tiles) => {
         const [query, key] = placement.tiles.map((tile) => tiles.get(tile));
-        const { over } = placement.occupied(query, key, launch);
-        throw new InfeasibleError(`tiles: ${[...tiles].map((pair) => pair.join(' = ')).join(', ')} given; on ${placement.device.label} they exceed: ${over.join(", ")}`);
+        const { over } = placement.fit(query, key, launch);
+        throw new InfeasibleError(`tiles: ${[...tiles].map((pair) => pair.join(' = ')).join(', ')} given; on ${placement.device.label} they exceed: ${[...over.keys()].join(", ")}`);
       },
       refused_launch: () => new InfeasibleError("tiles: no launch configuration has these warps and stages"),
     };
@@ -260,10 +260,10 @@ class Timer {
         });
         for (const query of sizes[0]) {
           for (const key of sizes[1]) {
-            const occupied = placement.occupied(query, key, launch);
-            const over = occupied.over.filter((name) => name !== "MMA shape");
+            const fit = placement.fit(query, key, launch);
+            const over = [...fit.over.keys()].filter((name) => name !== "MMA shape");
             if (over.length) break; // a larger key tile takes no less
-            yield { tiles: new Map([[placement.tiles[0], query], [placement.tiles[1], key]]), placement, launch, blocks: occupied.blocks_per_sm, shared: occupied.shared, query, key };
+            yield { tiles: new Map([[placement.tiles[0], query], [placement.tiles[1], key]]), placement, launch, blocks: fit.blocks_per_sm, shared: fit.used.get("shared memory"), query, key };
           }
         }
       }

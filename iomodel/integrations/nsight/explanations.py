@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iomodel.counting.cost import Cost
+from iomodel.integrations.nsight.audit_result import AuditedLevel
 from iomodel.integrations.nsight.counters import SECTOR, KernelCounters
-from iomodel.integrations.nsight.result import AuditedLevel
 from iomodel.nests import tensors
 from iomodel.nests.language import Tensor
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 
 TENSORS: Mapping[str, Tensor] = {value.name: value for value in vars(tensors).values() if isinstance(value, Tensor)}
 FULL = 0.9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -10,24 +10,20 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.engine_memory import step_limits
-from iomodel.planning.engines import Engine, as_engine
-from iomodel.planning.host import server_host
-from iomodel.planning.layouts import SERVER, least_layout, no_room
-from iomodel.planning.memory import Fit, fit, own_bytes
-from iomodel.planning.numbers import as_choice, as_real
+from iomodel.planning.checked_numbers import as_choice, as_real
+from iomodel.planning.engines import as_engine, step_limits
+from iomodel.planning.formatting import gigabytes
+from iomodel.planning.layouts import no_room, with_least_layout
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.replica_figures import server_host
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.simulation.drafts import decode_steps
-from iomodel.planning.simulation.requests import Requests, as_requests
-from iomodel.planning.simulation.result import Simulation
-from iomodel.planning.simulation.run import percentiles, run, tabulate
-from iomodel.planning.speculation import Speculation
+from iomodel.planning.service_options import ServiceOptions, check_names, takes
+from iomodel.planning.simulation.arrivals import Requests, as_requests
+from iomodel.planning.simulation.engine_run import percentiles, run
+from iomodel.planning.simulation.event_loop import Scheduler
+from iomodel.planning.simulation.simulation_result import Simulation
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
-from iomodel.planning.text import gigabytes
 from iomodel.planning.trust import NO_HOST, trust
 
 POLICIES = ("prefill-first", "chunked")
@@ -36,6 +32,7 @@ TOKEN_BUDGET = 8192
 MOST_BUDGET = 1 << 24
 
 
+@takes(ServiceOptions)
 def simulate(
     model: ModelSpec | str,
     hardware: Hardware | str,
@@ -52,18 +49,7 @@ def simulate(
     batch: int | None = None,
     host_seconds: float = 0.0,
     layout: Layout | None = None,
-    dtype: str | None = None,
-    weight_dtype: str | None = None,
-    kv_dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
-    prefix_cache: PrefixCache | None = None,
-    speculation: Speculation | None = None,
-    lora: Lora | None = None,
+    **service: Unpack[ServiceOptions],
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -71,8 +57,9 @@ def simulate(
     Under ``prefill-first``, waiting prompts are prefilled together, up to the token budget, before any decode step.
     Under ``chunked``, each step decodes one token of every running request and fills the rest of the budget with
     prompts, the last of which may be divided (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference
-    with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate: :mod:`iomodel.planning.simulation.table`
-    states the interpolation.
+    with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate:
+    :mod:`iomodel.planning.simulation.step_table` states the interpolation. With an engine, the time to the first token
+    includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random.
 
     Parameters
     ----------
@@ -103,13 +90,7 @@ def simulate(
         Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
     layout : Layout, optional
         Tensor parallelism of the engine; by default the least, up to eight devices, that holds the model.
-    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
-        As for :func:`iomodel.plan`. With an engine, the time to the first token includes the host time of the prefill
-        and of the server.
-    prefix_cache, lora
-        As for :func:`iomodel.plan`.
-    speculation : Speculation, optional
-        Drafts that each decode step verifies; how many of them a step accepts is drawn at random.
+    **service
 
     Raises
     ------
@@ -125,8 +106,8 @@ def simulate(
     >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
     True
     """
-    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
-    device, serving = as_device(hardware), as_engine(engine)
+    check_names(simulate, service)
+    device, serving = as_device(hardware), as_engine(service.get("engine"))
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
     budget = TOKEN_BUDGET if token_budget is None else as_integer("token_budget", token_budget)
@@ -135,51 +116,30 @@ def simulate(
     host = as_real("host_seconds", host_seconds, zero=True)
     most = None if batch is None else as_integer("batch", batch)
     arriving = as_requests(prompt, output, trace, concurrency, load, requests, seed)
-    place = int((arriving.prompt + arriving.output).argmax())
-    lengths = int(arriving.prompt[place]), int(arriving.output[place])
-    first = Layout() if layout is None else layout
-    try:
-        service = as_service(
-            model, *lengths, first, types, memory_utilization, overhead_bytes, serving, prefix_cache=prefix_cache,
-            speculation=speculation,
-            lora=lora,
-        )  # fmt: skip
-        if service.prefix_cache is not None:
-            place = int(arriving.prompt.argmin())
-            service.prefix_cache.check(int(arriving.prompt[place]))
-            _check_tiers(service.prefix_cache)
-    except InputError as error:
-        if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
-            raise InputError(f"{arriving.where(place)}: {error}") from None
-        raise
+    served = _service(model, arriving, layout, service)
     if layout is None:
-        service = service.laid_out(least_layout(service, device, SERVER))
-    _check_layout(service.layout)
-    memory = fit(service, device)
-    need = _memory_of(service, arriving)
-    _check_memory(service, device, memory, arriving, need)
+        served = with_least_layout(served, device)
+    _check_layout(served.layout)
+    memory = served.memory(device)
+    need = _memory_of(served, arriving)
+    _check_memory(served, device, arriving, need)
     fits = memory.left // int(need.min())
     if serving is not None:
         fits = min(fits, step_limits(serving, device)[1])
     limit = fits if most is None else min(most, fits)
-    most_running = min(limit, arriving.concurrency or limit, len(need))
-    chunked = order == "chunked"
-    table = tabulate(service, device, arriving, most_running, budget, chunked)
-    decodings = decode_steps(arriving.output, speculation, int(seed))
-    clock, times = run(
-        service, device, table, arriving, need, memory.left, most_running, budget, chunked, host, decodings
-    )
-    seconds, busy, steps, decodes, together, peak = clock
-    ttft, tpot, latency = times
+    together = min(limit, arriving.concurrency or limit, len(need))
+    chunked, each = order == "chunked", served.tokens_at_once
+    scheduler = Scheduler(arriving.concurrency or 0, memory.left, together, budget, each, chunked, host)
+    totals, (ttft, tpot, latency) = run(served, device, arriving, need, scheduler, int(seed))
     if serving is not None:
-        waited = server_host(ReplicaSteps(service, device).prefill())
+        waited = server_host(ReplicaSteps(served, device).prefill())
         ttft, latency = ttft + waited, latency + waited
-    assumed, left_out = trust(service, [device], [service.layout]).of(device)
+    assumed, left_out = trust(served, [device], [served.layout]).of(device)
     assumed = tuple(text for text in assumed if text != NO_HOST)  # stated with the time of a step
     return Simulation(
-        model=service.name,
-        hardware=device.id or device.name,
-        layout=service.layout,
+        model=served.name,
+        hardware=device.label,
+        layout=served.layout,
         policy=order,
         token_budget=budget,
         batch=limit,
@@ -194,20 +154,31 @@ def simulate(
         ttft=percentiles(ttft),
         tpot=percentiles(tpot),
         latency=percentiles(latency),
-        seconds=float(seconds),
-        busy_seconds=float(busy),
-        steps=int(steps),
-        decode_steps=int(decodes),
-        decodings=int(decodings.sum()),
-        largest_batch=int(together),
-        largest_bytes=int(peak),
-        assumed=(*_assumed(host, serving, speculation), *assumed),
-        notes=service.model.notes,
-        prefix_cache=service.prefix_cache,
-        speculation=speculation,
-        lora=service.lora,
+        **totals._asdict(),
+        assumed=(*_assumed(host, served), *assumed),
+        notes=served.model.notes,
+        prefix_cache=served.prefix_cache,
+        speculation=served.speculation,
+        lora=served.lora,
         left_out=left_out,
     )
+
+
+def _service(model: ModelSpec | str, arriving: Requests, layout: Layout | None, service: ServiceOptions) -> Service:
+    """Build the service of the longest request, or raise an error with the row of a trace that it is in."""
+    place = int((arriving.prompt + arriving.output).argmax())
+    lengths = int(arriving.prompt[place]), int(arriving.output[place])
+    try:
+        served = as_service(model, *lengths, Layout() if layout is None else layout, **service)
+        if served.prefix_cache is not None:
+            place = int(arriving.prompt.argmin())
+            served.prefix_cache.check(int(arriving.prompt[place]))
+            _check_tiers(served.prefix_cache)
+    except InputError as error:
+        if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
+            raise InputError(f"{arriving.where(place)}: {error}") from None
+        raise
+    return served
 
 
 def _check_tiers(cache: PrefixCache) -> None:
@@ -232,16 +203,16 @@ def _memory_of(service: Service, arriving: Requests) -> Any:
     """Compute the memory of each request [B]."""
     tokens, places = np.unique(arriving.prompt + arriving.output, return_inverse=True)
     services = [each for each in (service, service.draft) if each is not None]
-    sizes = [sum(own_bytes(each, each.model.counted, int(some)) for each in services) for some in tokens]
+    sizes = [sum(each.requests.own(each.model.counted, int(some)) for each in services) for some in tokens]
     return np.array(sizes)[places]
 
 
-def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Requests, need: Any) -> None:
-    worst = int(need.argmax())
+def _check_memory(service: Service, device: Hardware, arriving: Requests, need: Any) -> None:
+    worst, memory = int(need.argmax()), service.memory(device)
     if need[worst] <= memory.left:
         return
     if arriving.rows is None:
-        raise no_room(service, device, memory, 1)
+        raise no_room(service, device)
     tokens = f"{arriving.prompt[worst]:,} + {arriving.output[worst]:,}"
     raise InfeasibleError(
         f"{arriving.where(worst)}: a request of {tokens} tokens needs {gigabytes(need[worst])} on each device; "
@@ -251,7 +222,8 @@ def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Req
     )
 
 
-def _assumed(host: float, engine: Engine | None, drafts: Speculation | None) -> tuple[str, ...]:
+def _assumed(host: float, service: Service) -> tuple[str, ...]:
+    engine, drafts = service.engine, service.speculation
     waited = () if engine is None else (f"host and server before the first token as under {engine.name}",)
     accepted = (
         () if drafts is None else ("each draft is accepted independently; a request grows evenly with its steps",)

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.planning.step.links import all_gather, all_to_all
-from iomodel.planning.step.result import StepTime
 from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.step_result import StepTime
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import cache_bytes
@@ -85,11 +85,9 @@ def _partial(
     rows = at.tokens * heads
     yield QUERIES, "communication", all_gather(device, ranks, rows * wide * ELEMENT_SIZE[dtype], layout)
     share = call.model_copy(update={"kv_len": held(keys, ranks), "mask": "full"})
-    name, span = at.attention.fastest(share.shard(layout.tensor_parallel // ranks))
-    yield f"attention ({name}, 1/{ranks} of the keys)", "attention", span
+    yield at.attended(share.shard(layout.tensor_parallel // ranks), f", 1/{ranks} of the keys")
     if own:
-        name, span = at.attention.fastest(call.model_copy(update={"kv_len": at.q_len}).shard(layout.tensor_parallel))
-        yield f"attention ({name}, new keys)", "attention", span
+        yield at.attended(call.model_copy(update={"kv_len": at.q_len}).shard(layout.tensor_parallel), ", new keys")
     size = ranks * rows * (out * ELEMENT_SIZE[at.dtype] + STATISTIC)
     yield EXCHANGE, "communication", all_to_all(device, ranks, size, layout)
     statistics = -(-STATISTIC // ELEMENT_SIZE[at.dtype])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from iomodel.common.validation import Count, Distance, Model
 from iomodel.errors import InputError, shown
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.recurrent import RecurrentLayer
-
-if TYPE_CHECKING:
-    from iomodel.models.registry import ModelSpec
+from iomodel.models.spec import ModelSpec
 
 Sharing = Literal["columns", "rows", "experts", "replicated"]
 """Shard of a rank: some outputs; some inputs, so that results are summed; some experts; the entire layer."""
@@ -38,7 +36,7 @@ class Layout(Model):
         (data-parallel attention), or a divisor of it, so that several ranks divide each expert.
     context_parallel : int
         Ranks that divide the tokens of a prompt [-], each with all layers: for a prefill of a model whose layers are
-        full attention (:func:`iomodel.context_parallel`). Plans and training take 1.
+        full attention (:func:`iomodel.planning.context_parallel`). Plans and training take 1.
     decode_context_parallel : int
         Ranks of tensor_parallel that divide the tokens of a cache [-], in place of copies of the same head: a divisor
         of tensor_parallel, and at most its ranks for each key/value head.
@@ -162,8 +160,6 @@ class Layout(Model):
 
     def check(self, model: ModelSpec) -> None:
         """Raise InputError unless the layout divides the model."""
-        from iomodel.models.spec import ModelSpec
-
         if not isinstance(model, ModelSpec):
             raise InputError(
                 f"model: {shown(model)} given; allowed: an iomodel.ModelSpec, such as the result of iomodel.model"
@@ -238,11 +234,11 @@ def _check_cache(attention: AttentionLayer, layout: Layout, title: str) -> None:
 
 def _check_recurrent(recurrent: RecurrentLayer, ranks: int) -> None:
     """Raise InputError unless the heads of a recurrent layer, and what they share, divide among ranks."""
-    for field, size in recurrent.divided:
+    for field, size in recurrent.widths.divided:
         _divides(field, size, "tensor_parallel", ranks)
 
 
-def _check_mlp(mlp: MLP, layout: Layout) -> None:
+def _check_mlp(mlp: MLPLayer, layout: Layout) -> None:
     if not mlp.experts:
         if layout.expert_parallel > layout.tensor_parallel:
             return  # a dense layer of a model with experts: attention and MLP are data parallel
@@ -333,7 +329,7 @@ def attention_linears(attention: AttentionLayer, hidden: int, layout: Layout) ->
     return tuple(shards)
 
 
-def mlp_linears(mlp: MLP, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+def mlp_linears(mlp: MLPLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
     """List the layers of one MLP on one rank: dense, or router, experts and shared experts."""
     tensor = layout.tensor_parallel
     if not mlp.experts:

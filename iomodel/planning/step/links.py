@@ -16,9 +16,10 @@ and the network between nodes, which takes what crosses.
 from __future__ import annotations
 
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import SpecError
 from iomodel.planning.step.layout import Layout
@@ -60,6 +61,7 @@ ACHIEVED = 0.8
 """Share of the bandwidth of the links that a long transfer reaches [-]: NCCL takes 0.28 ms for 51 MB among eight H100
 (A. Agrawal et al., arXiv:2405.05465, data/profiling)."""
 ONE_NODE = Layout()
+SECONDS = attrgetter("seconds")
 
 
 @per_device
@@ -83,7 +85,7 @@ def link(device: Hardware) -> float:
         if figure is not None and figure.value:
             return float(figure.value) / directions
     raise SpecError(
-        f"interconnect: {device.id or device.name} has no link on file; tensor_parallel, pipeline_parallel and "
+        f"interconnect: {device.label} has no link on file; tensor_parallel, pipeline_parallel and "
         "expert_parallel above 1 need interconnect.per_direction"
     )
 
@@ -126,7 +128,7 @@ def all_reduce(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
         return ring
     rate = min(PEERS * link(device), PEER_BANDWIDTH)
     passes = (((ranks - 1) * size, 1), (around, 2))
-    return min((ring, *(_span(read / rate, 0.0, times * PASS) for read, times in passes)), key=_seconds)
+    return min((ring, *(_span(read / rate, 0.0, times * PASS) for read, times in passes)), key=SECONDS)
 
 
 def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:
@@ -178,7 +180,7 @@ def _fastest(
             )
             for protocol in PROTOCOLS
         ),
-        key=_seconds,
+        key=SECONDS,
     )
 
 
@@ -186,7 +188,3 @@ def _span(inside: float, across: float, latency: float) -> Span:
     """Add up the time on the links, on the network, and to start [s]."""
     parts = [("link", inside), *([("network", across)] if across else []), ("launch", latency)]
     return Span(inside + across + latency, 0, 0, 0, tuple(parts))
-
-
-def _seconds(span: Span) -> float:
-    return span.seconds

@@ -8,19 +8,15 @@ LoRA serving*, arXiv:2310.18547, section 4). Layers of one input, such as Q, K a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from iomodel.common.validation import Count, Model
 from iomodel.errors import InputError, shown
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.step.layout import Layout, LinearLayer, attention_linears, mlp_linears
-
-if TYPE_CHECKING:
-    from iomodel.planning.step.setting import Part, StepSetting
 
 LARGEST = 1024
 """Largest rank [-]."""
@@ -69,8 +65,7 @@ class Lora(Model):
             attention = layer.attention
             if attention is None or attention.latent or attention.tied_kv or layer.recurrent is not None:
                 raise InputError(
-                    f"lora: given for {model.name or model.title}; allowed: none, because some layers have no heads "
-                    "of K and V"
+                    f"lora: given for {model.label}; allowed: none, because some layers have no heads of K and V"
                 )
 
     def linears(self, layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
@@ -85,18 +80,6 @@ class Lora(Model):
         """Count the weights of one adapter in one layer on a rank [elements]."""
         linears = self.linears(layer, hidden, layout)
         return sum(linear.times * self.rank * (linear.in_features + linear.out_features) for linear in linears)
-
-    def parts(self, at: StepSetting, linears: Sequence[LinearLayer]) -> Iterator[Part]:
-        """Time both kernels of the adapters beside layers of one input, whose requests are spread evenly over them."""
-        active = min(self.active or self.adapters, at.tokens)
-        rows, more = divmod(at.tokens, active)
-        groups = [(size, count) for size, count in ((rows + 1, more), (rows, active - more)) if size and count]
-        name = " ".join(linear.name for linear in linears)
-        width, outputs = linears[0].in_features, sum(linear.out_features for linear in linears)
-        down = [at.plain(size, width, len(linears) * self.rank, count) for size, count in groups]
-        up = [at.plain(size, self.rank, outputs, count) for size, count in groups]
-        yield at.product(f"adapters of {name}, A", *down)
-        yield at.product(f"adapters of {name}, B", *up)
 
 
 def check_lora(lora: object, model: ModelSpec) -> None:

@@ -8,15 +8,16 @@ from functools import lru_cache
 from typing import ClassVar
 
 from iomodel.devices.rates import rates
-from iomodel.models.layers import DecoderLayer
-from iomodel.planning.step.attention import AttentionClock
+from iomodel.models.decoder_layer import DecoderLayer
+from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import MULTIPLIED, ROW_TYPE
-from iomodel.planning.step.result import Kind
+from iomodel.planning.step.step_arguments import MULTIPLIED, ROW_TYPE
+from iomodel.planning.step.step_result import Kind
 from iomodel.timing.layer_clock import IN_BLOCKS, LayerClock
 from iomodel.timing.span import Span
+from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
@@ -101,7 +102,8 @@ class StepSetting:
         """Build a linear layer with quantised weights."""
         weights, scales = stored(weight_dtype or self.weight_dtype)
         dtype = self.multiplied(weights)
-        return _linear(rows, width_in, width_out, groups, bias, ROW_TYPE.get(dtype, dtype), weights, self.dtype, scales)
+        types = ROW_TYPE.get(dtype, dtype), weights, self.dtype
+        return _linear((rows, width_in, width_out, groups), types, bias, scales)
 
     def multiplied(self, weights: str) -> str:
         """Return the type in which a matrix of weights of a type is multiplied."""
@@ -119,18 +121,26 @@ class StepSetting:
         default = self.expert_dtype if name.startswith(("expert ", "shared ")) else self.weight_dtype
         return (layer.dtypes.get(name) if self.released else None) or default
 
-    def plain(self, rows: int, width_in: int, width_out: int, groups: int) -> Linear:
-        """Build groups of linear layers in the type of the activations, such as adapters."""
-        return _linear(rows, width_in, width_out, groups, False, self.dtype, self.dtype, self.dtype, None)
+    def wide(self, rows: int, width_in: int, width_out: int, groups: int = 1) -> Linear:
+        """Build linear layers that are never quantised: a router, the output layer, groups of adapters."""
+        return _linear((rows, width_in, width_out, groups), (self.dtype, self.dtype, self.dtype))
 
     def adapted(self, linears: Sequence[LinearLayer]) -> Iterator[Part]:
-        """Time the adapters of layers of one input, if there are any."""
-        if self.lora is not None:
-            yield from self.lora.parts(self, linears)
+        """Time both kernels of the adapters beside layers of one input, if there are any.
 
-    def wide(self, rows: int, width_in: int, width_out: int) -> Linear:
-        """Build a linear layer that is never quantised: a router, or the output layer."""
-        return _linear(rows, width_in, width_out, 1, False, self.dtype, self.dtype, self.dtype, None)
+        The requests are spread evenly over the adapters.
+        """
+        if self.lora is None:
+            return
+        rank, active = self.lora.rank, min(self.lora.active or self.lora.adapters, self.tokens)
+        rows, more = divmod(self.tokens, active)
+        groups = [(size, count) for size, count in ((rows + 1, more), (rows, active - more)) if size and count]
+        name = " ".join(linear.name for linear in linears)
+        width, outputs = linears[0].in_features, sum(linear.out_features for linear in linears)
+        down = [self.wide(size, width, len(linears) * rank, count) for size, count in groups]
+        up = [self.wide(size, rank, outputs, count) for size, count in groups]
+        yield self.product(f"adapters of {name}, A", *down)
+        yield self.product(f"adapters of {name}, B", *up)
 
     def product(self, name: str, *layers: Linear) -> Part:
         """Time linear layers as one part."""
@@ -139,6 +149,17 @@ class StepSetting:
         if kind == "fp8" and self.block_scales and first.weight_dtype == "fp8":
             kind = IN_BLOCKS
         return name, "linear", self.clock.linear(*layers, products=kind)
+
+    def single(self, layer: DecoderLayer, linear: LinearLayer, bias: bool = False) -> Part:
+        """Time one linear layer on all tokens."""
+        dtype = self.type_of(layer, linear.name)
+        shape = self.linear(self.tokens, linear.in_features, linear.out_features, bias=bias, weight_dtype=dtype)
+        return self.product(linear.name, shape)
+
+    def attended(self, call: Attention, note: str = "") -> Part:
+        """Time an attention call by its fastest kernel; a note follows the name of the algorithm."""
+        name, span = self.attention.fastest(call)
+        return f"attention ({name}{note})", "attention", span
 
     def quantised(self, name: str, weights: str, channels: int, rows: int | None = None) -> Iterator[Part]:
         """Time the quantisation of activations for the product with a matrix of weights of a type, if it needs one.
@@ -182,28 +203,26 @@ class StepSetting:
             yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size, self.layout)
 
 
+def seconds_of(parts: Iterable[Part]) -> float:
+    """Sum the times of parts [s]."""
+    return sum(span.seconds for _, _, span in parts)
+
+
 @lru_cache(maxsize=KEPT)
 def _linear(
-    rows: int,
-    in_features: int,
-    out_features: int,
-    groups: int,
-    bias: bool,
-    dtype: str,
-    weight_dtype: str,
-    out_dtype: str,
-    scale_block: int | None,
+    sizes: tuple[int, int, int, int], types: tuple[str, str, str], bias: bool = False, scale_block: int | None = None
 ) -> Linear:
     """Build a linear layer once: steps at other contexts have the same."""
+    (rows, width_in, width_out, groups), (dtype, weights, out) = sizes, types
     return Linear(
         rows=rows,
-        in_features=in_features,
-        out_features=out_features,
+        in_features=width_in,
+        out_features=width_out,
         groups=groups,
         bias=bias,
         dtype=dtype,
-        weight_dtype=weight_dtype,
-        out_dtype=out_dtype,
+        weight_dtype=weights,
+        out_dtype=out,
         scale_block=scale_block,
     )
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, get_args
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.models.layers import DecoderLayer
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.step.attention import attention_clock
-from iomodel.planning.step.given import as_layout, as_model, check_routing, linear_layers, types_of
+from iomodel.planning.service_options import StepOptions, check_names, takes
+from iomodel.planning.step.attention_clock import attention_clock
+from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send, with_nodes
-from iomodel.planning.step.lora import Lora, check_lora
-from iomodel.planning.step.parts import Part, StepSetting, layer_parts
-from iomodel.planning.step.precision import check_products, own_products, with_precision
-from iomodel.planning.step.result import StepPart, StepTime, part_of
+from iomodel.planning.step.lora import check_lora
+from iomodel.planning.step.setting import Part, StepSetting, seconds_of
+from iomodel.planning.step.step_arguments import (
+    as_layout,
+    as_model,
+    as_parameters,
+    check_products,
+    check_routing,
+    linear_layers,
+    own_products,
+    types_of,
+    with_precision,
+)
+from iomodel.planning.step.step_result import StepPart, StepTime, part_of
+from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.call import ELEMENT_SIZE
@@ -28,6 +40,7 @@ Logits = Literal["last", "all", "none"]
 __all__ = ["Layout", "LinearLayer", "StepPart", "StepTime", "linear_layers", "step"]
 
 
+@takes(StepOptions)
 def step(
     model: ModelSpec | str,
     hardware: Hardware | str,
@@ -36,18 +49,11 @@ def step(
     q_len: int,
     kv_len: int,
     layout: Layout = Layout(),  # noqa: B008 - frozen
-    dtype: str | None = None,
-    weight_dtype: str | None = None,
-    linear_dtype: str | None = None,
-    kv_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    attention_algorithm: str | None = None,
     logits: Logits = "last",
     routing: Sequence[int] | None = None,
     shared_keys: int = 0,
-    lora: Lora | None = None,
     parameters: Parameters = DEFAULT,
+    **service: Unpack[StepOptions],
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
 
@@ -63,23 +69,6 @@ def step(
         Sequences on all ranks [-]; new tokens per sequence, and keys including the new tokens [tokens].
     layout : Layout
         Ranks that share the model.
-    dtype : str, optional
-        Type of the activations; by default that of the released weights, or bf16 if these are quantised or fp32.
-    weight_dtype : str, optional
-        Type of the matrices in HBM; by default as released if quantised, else `dtype`. Routers and the output layer
-        stay in `dtype`.
-    linear_dtype : str, optional
-        Compute type of linear layers, "fp4" among others; by default that of fp8 and nvfp4 weights on a device with
-        such products, else `dtype`.
-    kv_dtype : str, optional
-        Type of the cache, and of the keys of indexers; by default that which the checkpoint recommends, or `dtype`.
-    precision : str, optional
-        Weights, products and cache in one name: "bf16", "fp8", "int8" (W8A8), "fp4" (nvfp4), "mxfp4" or "int4"
-        (weights alone); types given beside it take precedence.
-    page_size : int, optional
-        Tokens per page of the cache [tokens].
-    attention_algorithm : str, optional
-        One of :func:`iomodel.list_algorithms`; by default the fastest of flash3, split_kv and flash2.
     logits : {"last", "all", "none"}
         Rows to which the output layer is applied.
     routing : sequence of int, optional
@@ -87,10 +76,9 @@ def step(
     shared_keys : int
         First keys that all sequences share. Attention without windows, chunks, indexers or latents then reads them once
         (cascade attention) where that is faster [tokens].
-    lora : Lora, optional
-        Adapters of low rank that the sequences use.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
+    **service
 
     Raises
     ------
@@ -107,6 +95,7 @@ def step(
     >>> t.bound, 4.5e-3 < t.seconds < 6.5e-3
     ('hbm', True)
     """
+    check_names(step, service)
     spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
     sequences, queries, keys = as_integer("batch", batch), as_integer("q_len", q_len), as_integer("kv_len", kv_len)
     if keys < queries:
@@ -116,66 +105,30 @@ def step(
         raise InputError(f"shared_keys: {shared_prefix} given; allowed: up to kv_len - q_len = {keys - queries}")
     if logits not in get_args(Logits):
         raise UnknownNameError("logits", logits, get_args(Logits))
-    if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    as_parameters(parameters)
     shared.check(spec)
-    check_lora(lora, spec)
+    check_lora(service.get("lora"), spec)
     shared = with_nodes(shared, device)
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
-    asked: dict[str, Any] = {"weight_dtype": weight_dtype, "linear_dtype": linear_dtype, "kv_dtype": kv_dtype}
-    asked = with_precision(precision, asked)
-    weight_dtype, linear_dtype = asked["weight_dtype"], asked["linear_dtype"]
-    types = types_of(spec, device, dtype, weight_dtype, linear_dtype, asked["kv_dtype"])
-    check_products(device, linear_dtype)
-    divided = shared.context_parallel
-    if divided > 1 and (queries != keys or shared_prefix or queries < divided):
-        raise InputError(
-            f"context_parallel: {divided} given with q_len = {queries} and kv_len = {keys}; allowed: 1, or a prefill "
-            "of all keys, of as many tokens as ranks or more, without shared_keys"
-        )
-    if shared_prefix and shared.decode_context_parallel > 1:
-        raise InputError(
-            f"shared_keys: {shared_prefix} given with decode_context_parallel = {shared.decode_context_parallel}; "
-            "allowed: 0, because engines do not combine both"
-        )
-    routed = check_routing(spec, routing, sequences * queries)
+    algorithm = service.get("attention_algorithm")
     at = StepSetting(
         clock=layer_clock(device, parameters),
-        attention=attention_clock(device, parameters, _algorithm(attention_algorithm)),
+        attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm)),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
-        q_len=-(-queries // divided),
+        q_len=-(-queries // shared.context_parallel),
         kv_len=keys,
-        page_size=page_size,
-        routing=routed,
+        page_size=service.get("page_size"),
+        routing=check_routing(spec, routing, sequences * queries),
         shared_keys=shared_prefix,
-        released=weight_dtype is None,
-        narrow=own_products(device) if linear_dtype is None else frozenset(),
         block_scales=spec.dtype == "fp8",
-        lora=lora,
-        **types,
+        lora=service.get("lora"),
+        **_types(spec, device, service),
     )
-    repeated = [(list(layer_parts(layer, at)), repeats) for layer, repeats in spec.counted.items()]
-    first, last = list(_before(spec, at)), list(_after(spec, at, logits))
-    sent: list[tuple[list[Part], int]] = []
-    size = at.tokens * at.hidden * ELEMENT_SIZE[at.dtype]
-    for borders, name, network in zip(shared.sends, ("stage", "node"), (None, shared), strict=True):
-        if borders:
-            sent.append(([(f"send to the next {name}", "communication", send(device, size, network))], borders))
-    parts: dict[Part, int] = {}
-    for layer_group, times in ((first, 1), *repeated, (last, 1), *sent):
-        for part in layer_group:
-            parts[part] = parts.get(part, 0) + times
-    listed = tuple(part_of(name, kind, times, span) for (name, kind, span), times in parts.items())
-    seconds = longest = sum(part.seconds for part in listed)
-    if sent:
-        of_layer = {layer: _seconds(group) for layer, (group, _) in zip(spec.counted, repeated, strict=True)}
-        stages = [sum(of_layer[layer] for layer in stage) for stage in _stages(spec.layers, shared)]
-        stages[0] += _seconds(first)
-        stages[-1] += _seconds(last)
-        longest = max(stages) + max(_seconds(group) for group, _ in sent)
+    _check_divided(shared, queries, keys, shared_prefix)
+    parts, longest = _timed(spec, at, logits)
     return StepTime(
         model=spec,
         hardware=device,
@@ -183,19 +136,66 @@ def step(
         batch=sequences,
         q_len=queries,
         kv_len=keys,
-        dtype=types["dtype"],
-        linear_dtype=types["linear_dtype"],
-        weight_dtype=types["weight_dtype"],
-        kv_dtype=types["kv_dtype"],
-        seconds=seconds,
+        dtype=at.dtype,
+        linear_dtype=at.linear_dtype,
+        weight_dtype=at.weight_dtype,
+        kv_dtype=at.kv_dtype,
+        seconds=sum(part.seconds for part in parts),
         stage_seconds=longest,
-        parts=listed,
+        parts=parts,
     )
 
 
-def _algorithm(name: object) -> str | None:
-    """Validate the name of an attention algorithm, or return None."""
-    return None if name is None else find_algorithm(name).name  # type: ignore[arg-type]
+def _types(spec: ModelSpec, device: Hardware, service: StepOptions) -> dict[str, Any]:
+    """Resolve the types of a step, and how matrices of each are multiplied."""
+    asked = with_precision(service.get("precision"), service)
+    types = types_of(spec, device, asked)
+    linear_dtype = asked.get("linear_dtype")
+    check_products(device, linear_dtype)
+    narrow = own_products(device) if linear_dtype is None else frozenset()
+    return {**types, "released": asked.get("weight_dtype") is None, "narrow": narrow}
+
+
+def _check_divided(layout: Layout, queries: int, keys: int, shared: int) -> None:
+    """Raise InputError for a step that ranks do not divide by tokens."""
+    divided, cached = layout.context_parallel, layout.decode_context_parallel
+    if divided > 1 and (queries != keys or shared or queries < divided):
+        raise InputError(
+            f"context_parallel: {divided} given with q_len = {queries} and kv_len = {keys}; allowed: 1, or a prefill "
+            "of all keys, of as many tokens as ranks or more, without shared_keys"
+        )
+    if shared and cached > 1:
+        raise InputError(
+            f"shared_keys: {shared} given with decode_context_parallel = {cached}; allowed: 0, because engines do not "
+            "combine both"
+        )
+
+
+def _timed(spec: ModelSpec, at: StepSetting, logits: Logits) -> tuple[tuple[StepPart, ...], float]:
+    """Time the parts of a step, and its longest stage [s]."""
+    layers = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
+    first, last, sent = list(_before(spec, at)), list(_after(spec, at, logits)), dict(_sends(at))
+    counted = [(first, 1), *((layers[layer], times) for layer, times in spec.counted.items()), (last, 1)]
+    parts: Counter[Part] = Counter()
+    for group, times in (*counted, *(([part], times) for part, times in sent.items())):
+        for part in group:
+            parts[part] += times
+    listed = tuple(part_of(name, kind, times, span) for (name, kind, span), times in parts.items())
+    if not sent:
+        return listed, sum(part.seconds for part in listed)
+    of_layer = {layer: seconds_of(group) for layer, group in layers.items()}
+    stages = [sum(of_layer[layer] for layer in stage) for stage in stage_layers(spec, at.layout)]
+    stages[0] += seconds_of(first)
+    stages[-1] += seconds_of(last)
+    return listed, max(stages) + max(seconds_of([part]) for part in sent)
+
+
+def _sends(at: StepSetting) -> Iterator[tuple[Part, int]]:
+    """List the sends between stages within a node and between nodes, with their numbers."""
+    size = at.tokens * at.hidden * ELEMENT_SIZE[at.dtype]
+    for borders, name, network in zip(at.layout.sends, ("stage", "node"), (None, at.layout), strict=True):
+        if borders:
+            yield (f"send to the next {name}", "communication", send(at.clock.device, size, network)), borders
 
 
 def _before(spec: ModelSpec, at: StepSetting) -> Iterator[Part]:
@@ -224,17 +224,3 @@ def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
     if ranks > 1:
         size = ranks * rows * vocabulary * ELEMENT_SIZE[at.dtype]
         yield "gather logits", "communication", all_to_all(at.clock.device, ranks, size, at.layout)
-
-
-def _stages(layers: Sequence[DecoderLayer], layout: Layout) -> Iterator[Sequence[DecoderLayer]]:
-    """Divide the layers evenly into consecutive stages; the first stages take the remainder."""
-    share, remainder = divmod(len(layers), layout.pipeline_parallel)
-    start = 0
-    for stage in range(layout.pipeline_parallel):
-        end = start + share + (stage < remainder)
-        yield layers[start:end]
-        start = end
-
-
-def _seconds(parts: Iterable[Part]) -> float:
-    return sum(span.seconds for _, _, span in parts)

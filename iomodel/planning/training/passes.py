@@ -6,26 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError
-from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.planning.step.attention import AttentionClock, attention_span
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
+from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.links import passed_on
-from iomodel.planning.step.parts import layer_parts
 from iomodel.planning.step.setting import Part, StepSetting
-from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
-from iomodel.workloads.attention import Attention
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
 
-BACKWARDS = ("flash3", "flash2")
-"""Algorithms whose backward passes are compared."""
 EXCHANGE = "all-to-all"
 """Name of the parts in which ranks exchange the rows of experts."""
 SUSTAINED = {"sm_80": {"bf16": 0.79}, "sm_90": {"bf16": 0.72, "fp8": 0.68}}
@@ -70,7 +63,7 @@ class Forward(StepSetting):
         ]
         return name, parts[0][1], parts[0][2] if len(parts) == 1 else joined([span for _, _, span in parts])
 
-    def exchanged(self, parts: list[Part], mlp: MLP) -> Iterator[Part]:
+    def exchanged(self, parts: list[Part], mlp: MLPLayer) -> Iterator[Part]:
         """Replace the exchange of rows by one that sends them once to each node, in fp8 to the experts at fp8."""
         layout, sizes = self.layout, [1 if self.linear_dtype == "fp8" else 2, 2]
         for part in parts:
@@ -84,7 +77,7 @@ class Forward(StepSetting):
             between = row * min(nodes, self.nodes_per_token, mlp.experts_per_token) * (nodes - 1) // nodes
             yield *part[:2], passed_on(self.clock.device, inside, between, layout)
 
-    def permuted(self, mlp: MLP) -> Part:
+    def permuted(self, mlp: MLPLayer) -> Part:
         """Time the copy that puts the rows of tokens into the order of experts, as Megatron-LM's permutation does."""
         rows = self.tokens * mlp.experts_per_token // self.layout.tensor_parallel
         return StepSetting.rowwise(
@@ -141,52 +134,6 @@ class Backward(Forward):
             heads = attention.heads + 2 * max(attention.kv_heads, self.layout.tensor_parallel)
             width = -(-heads * attention.head_dim // self.layout.tensor_parallel)
             yield StepSetting.rowwise(self, "join the gradients of q, k and v", "norm", width)
-
-
-@dataclass(frozen=True)
-class KernelClock(AttentionClock):
-    """A timer of the forward passes of attention by one implementation of an algorithm."""
-
-    implementation: str | None = None
-
-    def fastest(self, call: Attention) -> tuple[str, Span]:
-        """Time the implementation."""
-        assert self.algorithm is not None
-        return _fastest(self.device, call, self.parameters, (self.algorithm,), self.implementation)
-
-
-@dataclass(frozen=True)
-class BackwardClock(AttentionClock):
-    """A timer of the backward passes of attention calls."""
-
-    implementation: str | None = None
-
-    def fastest(self, call: Attention) -> tuple[str, Span]:
-        """Find the fastest algorithm with a backward pass, and its time."""
-        names = BACKWARDS if self.algorithm is None else (self.algorithm,)
-        backward = call.model_copy(update={"direction": "backward"})
-        return _fastest(self.device, backward, self.parameters, names, self.implementation)
-
-
-@per_device
-def _fastest(
-    device: Hardware, call: Attention, parameters: Parameters, names: tuple[str, ...], implementation: str | None
-) -> tuple[str, Span]:
-    found: list[tuple[str, Span]] = []
-    refused: Exception | None = None
-    for name in names:
-        if call.direction not in find_algorithm(name).directions:
-            continue
-        try:
-            result = estimate(name, call, device, implementation=implementation, parameters=parameters)
-        except (InputError, SpecError, InfeasibleError) as error:
-            refused = error
-            continue
-        found.append((name, attention_span(result)))
-    if not found:
-        assert refused is not None
-        raise refused
-    return min(found, key=lambda entry: entry[1].seconds)
 
 
 @per_device

@@ -11,9 +11,9 @@ from iomodel.devices.rates import rates
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.setting import Part
-from iomodel.planning.training.memory import OPTIMIZER, WEIGHT, Weights
 from iomodel.planning.training.passes import EXCHANGE, Forward
 from iomodel.planning.training.strategy import Strategy
+from iomodel.planning.training.training_memory import OPTIMIZER, WEIGHT, Weights
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.workloads.elementwise import Elementwise
 

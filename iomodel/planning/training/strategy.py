@@ -1,4 +1,4 @@
-"""Strategy of a training step: sharding, recomputation, fusion and overlap."""
+"""Strategy of a training step: sharding, recomputation, fusion and overlap; and what a step and a device allow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iomodel.algorithms import AlgorithmLike, list_algorithms
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
-from iomodel.planning.numbers import as_choice
-from iomodel.planning.training.memory import SHARDS
+from iomodel.models.spec import ModelSpec
+from iomodel.nests.algorithm import Algorithm
+from iomodel.planning.checked_numbers import as_choice
+from iomodel.planning.step.layout import Layout
 
+SHARDS = ("none", "optimizer", "gradients", "parameters")
+"""Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
 RECOMPUTE = ("none", "early-stop", "full")
 PRECISIONS = ("bf16", "fp8")
 GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
@@ -19,8 +26,6 @@ OVERLAPS = ("data", "tensor", "pipeline", "experts")
 exchange of the rows of experts."""
 DEFAULT_OVERLAPS = ("data", "tensor", "pipeline")
 KERNELS = ("fused", "eager")
-ATTENTION = ("flash1", "flash2", "flash3")
-"""Algorithms with a backward pass that keep no scores."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +77,90 @@ def as_overlap(overlap: Any) -> tuple[str, ...]:
     for name in overlap:
         as_choice("overlap", name, OVERLAPS)
     return tuple(name for name in OVERLAPS if name in overlap)
+
+
+def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
+    """Raise InputError unless a step can run the model, and layers and batch divide."""
+    layout.check(spec)
+    if layout.expert_parallel > 1 and not any(layer.mlp is not None and layer.mlp.experts for layer in spec.counted):
+        raise InputError(
+            f"expert_parallel: {layout.expert_parallel} given; allowed: 1, for {spec.label}, which is dense"
+        )
+    if layout.redundant_experts:
+        raise InputError(f"redundant_experts: {layout.redundant_experts} given; allowed: 0, in training")
+    if layout.context_parallel > 1:
+        raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
+    if layout.decode_context_parallel > 1:
+        raise InputError(
+            f"decode_context_parallel: {layout.decode_context_parallel} given; allowed: 1, in training without a cache"
+        )
+    for layer in spec.counted:
+        attention, mlp = layer.attention, layer.mlp
+        plain = attention is not None and not (attention.indexer or attention.tied_kv)
+        if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
+            raise InputError(f"model: {spec.label} given; allowed: attention over all keys in every layer")
+        if mlp is None:
+            raise InputError(f"model: {spec.label} given; allowed: an MLP in every layer, such as llama-3-8b")
+    stages, layers = layout.pipeline_parallel, len(spec.layers)
+    if chunks > 1 and stages == 1:
+        raise InputError(f"virtual_stages: {chunks} given; allowed: 1, without pipeline_parallel")
+    if stages * chunks > layers:
+        raise InputError(
+            f"virtual_stages: {chunks} given; allowed: up to {layers // stages}, the layers of a stage of {layers}"
+        )
+    if batch % passed:
+        near = passed * max(1, batch // passed)
+        raise InputError(
+            f"batch: {batch} given; allowed: a multiple of micro_batch on all replicas = {passed}, such as {near}"
+        )
+    if chunks > 1 and batch // passed % stages:
+        near = passed * stages * max(1, batch // passed // stages)
+        raise InputError(
+            f"batch: {batch} given; allowed: with virtual_stages, a multiple of micro_batch on all replicas * "
+            f"pipeline_parallel = {passed * stages}, such as {near}"
+        )
+
+
+def check_precision(precision: str, device: Hardware) -> None:
+    """Raise InputError unless a device multiplies in a precision."""
+    known = _peaks(device)
+    if precision not in known:
+        raise InputError(
+            f"precision: {precision} given, but {device.label} has no such matrix peak on file; allowed: "
+            f"{', '.join(known) or 'none'}"
+        )
+
+
+def _peaks(device: Hardware) -> tuple[str, ...]:
+    """List the types that a device's matrix units multiply."""
+    return tuple(name for name in PRECISIONS if getattr(device.compute.peak, name, None))
+
+
+def as_trained(algorithm: AlgorithmLike) -> Algorithm:
+    """Look up an algorithm of attention with a backward pass that keeps no scores."""
+    if isinstance(algorithm, Algorithm):
+        declaration = find_algorithm(algorithm)
+        if not _trains(declaration):
+            raise InputError(
+                f"attention_algorithm: {declaration.name!r} given; allowed: one with forward and backward passes that "
+                "keep no scores, such as flash2"
+            )
+        return declaration
+    if not isinstance(algorithm, str) or algorithm not in list_algorithms() or not _trains(find_algorithm(algorithm)):
+        as_choice("attention_algorithm", algorithm, tuple(filter(_trains_by_name, list_algorithms())))
+    return find_algorithm(algorithm)
+
+
+def _trains_by_name(name: str) -> bool:
+    return _trains(find_algorithm(name))
+
+
+def _trains(algorithm: Algorithm) -> bool:
+    """Check that an algorithm has both passes, and stores no tensor of queries and keys."""
+    from iomodel.nests.language import Store, walk
+    from iomodel.nests.tensors import key, query
+
+    if "both" not in algorithm.directions:
+        return False
+    stored = (leaf.tensor for leaf, _ in walk(algorithm.nest("forward")) if isinstance(leaf, Store))
+    return not any({query, key} <= {*tensor.axes} for tensor in stored)

@@ -8,33 +8,38 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
+from iomodel.nests.algorithm import Algorithm
 from iomodel.placement.implementations import implementation as find_implementation
-from iomodel.planning.numbers import as_choice
-from iomodel.planning.step.attention import AttentionClock, attention_clock
-from iomodel.planning.step.given import as_layout, as_model
+from iomodel.planning.step.attention_clock import AttentionClock, PassClock, attention_clock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
-from iomodel.planning.training.check import check_precision, check_step
-from iomodel.planning.training.memory import WEIGHT, TrainingMemory, stage_elements, stage_memory
+from iomodel.planning.step.setting import Part
+from iomodel.planning.step.step_arguments import as_layout, as_model, as_parameters
 from iomodel.planning.training.passes import (
     Backward,
-    BackwardClock,
     Forward,
-    KernelClock,
     loss_parts,
     pass_of_layer,
     recomputed,
     training_clock,
 )
-from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, Strategy, as_overlap
-from iomodel.planning.weights import stage_layers
+from iomodel.planning.training.strategy import (
+    DEFAULT_OVERLAPS,
+    Strategy,
+    as_overlap,
+    as_trained,
+    check_precision,
+    check_step,
+)
+from iomodel.planning.training.training_memory import WEIGHT, StageLayers, stage_memory, stages_of
+from iomodel.planning.training.training_result import TrainingStep
 from iomodel.timing.parameters import DEFAULT, Parameters
 
 
@@ -55,7 +60,7 @@ def train_step(
     virtual_stages: int = 1,
     kernels: str = "fused",
     overlap: Collection[str] = DEFAULT_OVERLAPS,
-    attention_algorithm: str | None = None,
+    attention_algorithm: AlgorithmLike | None = None,
     attention_implementation: str | None = None,
     nodes_per_token: int | None = None,
     parameters: Parameters = DEFAULT,
@@ -100,9 +105,10 @@ def train_step(
         Collectives that run beside products: those of data parallelism (FSDP; --overlap-grad-reduce and
         --overlap-param-gather of Megatron-LM), those of tensor parallelism (--tp-comm-overlap), sends between virtual
         stages, and, if asked for, the exchange of experts (DualPipe; --overlap-moe-expert-parallel-comm).
-    attention_algorithm, attention_implementation : str, optional
-        The attention kernels, by default the fastest of the device: `"flash1"`, `"flash2"` or `"flash3"`, and one of
-        :func:`iomodel.list_implementations`.
+    attention_algorithm : str or Algorithm, optional
+        Attention with a backward pass that keeps no scores, such as flash2; by default the fastest of the device.
+    attention_implementation : str, optional
+        Its kernels: one of :func:`iomodel.list_implementations`.
     nodes_per_token : int, optional
         Most nodes whose experts a token visits, as node-limited routing sets (4 in DeepSeek-V3): its row then crosses
         the network once for each, and in fp8 at that precision (DeepEP). By default it crosses once for each expert.
@@ -132,12 +138,9 @@ def train_step(
     spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
     passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
-    if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    as_parameters(parameters)
     strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
-    algorithm = attention_algorithm
-    if algorithm is not None:
-        as_choice("attention_algorithm", algorithm, ATTENTION)
+    algorithm = None if attention_algorithm is None else as_trained(attention_algorithm)
     chunks = as_integer("virtual_stages", virtual_stages)
     groups = replicas * shared.data_parallel
     check_step(spec, shared, sequences, passed * groups, chunks)
@@ -147,66 +150,35 @@ def train_step(
         link(device)
     micro_batches = sequences // (passed * groups)
     again = _again(spec, shared, recompute, recompute_layers)
-    clock = training_clock(device, parameters)
-    common: dict[str, Any] = {
-        **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
-        **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), precision),
-        "clock": clock,
+    limit = None if nodes_per_token is None else as_integer("nodes_per_token", nodes_per_token)
+    common = {
+        "clock": training_clock(device, parameters),
         "layout": shared,
-        "hidden": spec.hidden_size,
         "batch": passed,
         "q_len": length,
         "kv_len": length,
-        "page_size": None,
-        "released": False,
-        "narrow": frozenset(),
-        "routing": _balanced(spec, shared, passed * length),
-        "nodes_per_token": None if nodes_per_token is None else as_integer("nodes_per_token", nodes_per_token),
-        "fused": strategy.fused,
+        "nodes_per_token": limit,
+        **_settings(spec, shared, strategy, passed * length),
     }
     kernel = attention_implementation
     ahead = Forward(attention=_forward_clock(device, parameters, algorithm, kernel), **common)
-    behind = Backward(attention=BackwardClock(device, parameters, algorithm, implementation=kernel), **common)
-    stages, weights = stage_layers(spec, shared), stage_elements(spec, shared)
+    backwards = PassClock(device, parameters, algorithm, direction="backward", implementation=kernel)
+    behind = Backward(attention=backwards, **common)
+    stages = stages_of(spec, shared, again)
     border = _border(device, shared, passed * length * spec.hidden_size * WEIGHT)
-    timed: list[dict[str, float]] = []
-    built: list[Stage] = []
-    memories: list[TrainingMemory] = []
-    flops = 0
-    for place, layers in enumerate(stages):
-        first, last = place == 0, place == len(stages) - 1
-        forward, repeated, backward = [], [], []
-        for layer, times in Counter(layers).items():
-            parts = pass_of_layer(layer, ahead)
-            forward += parts * times
-            repeated += recomputed(parts, recompute) * layers[:again].count(layer)
-            backward += pass_of_layer(layer, behind) * times
-        for ends, at in ((forward, ahead), (backward, behind)):
-            ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
-            ends += list(loss_parts(spec.vocab_size, at)) if last else []
-        flops += sum(span.flops for _, _, span in forward) * shared.ranks
-        sends = border * (2 * chunks - first - last)
-        built.append(Stage(forward, repeated, backward, len(layers), sends, weights[place]))
-        timed.append(stage_times(built[-1], strategy, micro_batches, chunks, replicas, ahead))
-        memories.append(
-            stage_memory(
-                spec,
-                layers,
-                place,
-                weights[place],
-                passed * length,
-                shared,
-                replicas,
-                shard,
-                strategy.gradient_size,
-                again,
-                kernels,
-                _in_flight(micro_batches, len(stages), place, chunks),
-            )
+    built = [_stage(spec, stage, ahead, behind, recompute, border, chunks) for stage in stages]
+    memories = [
+        stage_memory(
+            spec, stage, passed * length, shared, replicas, strategy,
+            _in_flight(micro_batches, len(stages), stage.place, chunks),
         )
+        for stage in stages
+    ]  # fmt: skip
+    timed = [stage_times(stage, strategy, micro_batches, chunks, replicas, ahead) for stage in built]
     longest = max(timed, key=lambda times: sum(times.values()))
     alone = replace(strategy, overlap=())
     serial = (sum(stage_times(stage, alone, micro_batches, chunks, replicas, ahead).values()) for stage in built)
+    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shared.ranks
     return TrainingStep(
         model=spec,
         hardware=device,
@@ -215,15 +187,10 @@ def train_step(
         seq_len=length,
         micro_batch=passed,
         data_parallel=replicas,
-        shard=shard,
-        recompute=recompute,
+        **vars(strategy),
         recompute_layers=recompute_layers,
-        gradient_dtype=gradient_dtype,
-        precision=precision,
         virtual_stages=chunks,
-        kernels=kernels,
-        overlap=strategy.overlap,
-        attention_algorithm=algorithm,
+        attention_algorithm=None if algorithm is None else name_of(algorithm),
         attention_implementation=attention_implementation,
         seconds=sum(longest.values()),
         serial_seconds=max(serial),
@@ -231,6 +198,40 @@ def train_step(
         memory=max(memories, key=lambda memory: memory.total),
         model_flops=3 * flops * micro_batches * replicas,
     )
+
+
+def _settings(model: ModelSpec, layout: Layout, strategy: Strategy, tokens: int) -> dict[str, Any]:
+    """Return the settings of kernels that a model and a strategy give."""
+    return {
+        **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
+        **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), strategy.precision),
+        "hidden": model.hidden_size,
+        "page_size": None,
+        "released": False,
+        "narrow": frozenset(),
+        "routing": _balanced(model, layout, tokens),
+        "fused": strategy.fused,
+    }
+
+
+def _stage(
+    model: ModelSpec, stage: StageLayers, ahead: Forward, behind: Backward, recompute: str, border: float, chunks: int
+) -> Stage:
+    """List the kernels of one micro-batch on a stage."""
+    first, last = stage.place == 0, stage.place == ahead.layout.pipeline_parallel - 1
+    forward: list[Part] = []
+    repeated: list[Part] = []
+    backward: list[Part] = []
+    for layer, times in Counter(stage.layers).items():
+        parts = pass_of_layer(layer, ahead)
+        forward += parts * times
+        repeated += recomputed(parts, recompute) * stage.layers[: stage.again].count(layer)
+        backward += pass_of_layer(layer, behind) * times
+    for ends, at in ((forward, ahead), (backward, behind)):
+        ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
+        ends += list(loss_parts(model.vocab_size, at)) if last else []
+    sends = border * (2 * chunks - first - last)
+    return Stage(forward, repeated, backward, len(stage.layers), sends, stage.weights)
 
 
 def _again(spec: ModelSpec, layout: Layout, recompute: str, layers: int | None) -> int:
@@ -262,7 +263,7 @@ def _balanced(spec: ModelSpec, layout: Layout, tokens: int) -> list[int] | None:
 
 
 def _forward_clock(
-    device: Hardware, parameters: Parameters, algorithm: str | None, implementation: str | None
+    device: Hardware, parameters: Parameters, algorithm: Algorithm | None, implementation: str | None
 ) -> AttentionClock:
     """Return the timer of the requested algorithm, by default of the fastest."""
     if implementation is None:
@@ -272,7 +273,7 @@ def _forward_clock(
             f"attention_implementation: {shown(implementation)} given; allowed: with attention_algorithm, as in flash2"
         )
     find_implementation(algorithm, implementation)
-    return KernelClock(device, parameters, algorithm, implementation=implementation)
+    return PassClock(device, parameters, algorithm, implementation=implementation)
 
 
 def _in_flight(micro_batches: int, stages: int, place: int, chunks: int) -> Fraction:

@@ -12,10 +12,10 @@ from iomodel.counting.evaluation.arithmetic import NeedsExactError
 from iomodel.nests.alphabet import (
     WORKLOAD,
 )
-from iomodel.solving.batch.answers import Magnitudes, answers_of
 from iomodel.solving.batch.formulas import Values, take
-from iomodel.solving.batch.problem import HUGE
+from iomodel.solving.batch.many_problems import HUGE
 from iomodel.solving.batch.ranges import Batch, Columns, ranges, some
+from iomodel.solving.batch.separable_answers import Magnitudes, answers_of
 
 PIECE = 8192
 """Number of problems in a piece."""

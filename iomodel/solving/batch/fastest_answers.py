@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import name_of
-from iomodel.common.elementwise import at_places
+from iomodel.common.arithmetic import at_places
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.arrays.calls import Calls
@@ -23,8 +23,10 @@ from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILES
 from iomodel.nests.implementation import Implementation
-from iomodel.solving.batch.fastest import PREFERENCE, FastestSearch
-from iomodel.solving.batch.result import Solutions
+from iomodel.solving.batch.fastest_search import FastestSearch
+from iomodel.solving.batch.solutions import Solutions
+from iomodel.solving.candidates import PREFERENCE
+from iomodel.solving.question import Question
 from iomodel.workloads.masks.tabulated import Tabulated
 
 INTERNAL = ("seconds", "requested", "less_keys", "shared")
@@ -68,7 +70,8 @@ def solve_many_fastest(
 
     least = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     point = {**called.point, **{name: called.number(name) for name in called.numeric}}
-    search = FastestSearch(algorithm, device, implementation, called, flat(point), flat(options), least, size)
+    question = Question(algorithm, called.first, device, implementation, min_block_kv=least)
+    search = FastestSearch(question, called, flat(point), flat(options), size)
     columns = search.found().columns if size else dict.fromkeys(PREFERENCE, np.zeros(0))
     feasible = np.isfinite(columns["seconds"])
     arguments = FrozenDict(

@@ -16,7 +16,7 @@ from iomodel.nests.alphabet import (
     FOLLOWS,
 )
 from iomodel.solving.batch.formulas import ManyParts, Values, take
-from iomodel.solving.batch.problem import HUGE, TileRanges, align_up
+from iomodel.solving.batch.many_problems import HUGE, TileRanges, align_up
 
 Columns = Mapping[str, Values]
 

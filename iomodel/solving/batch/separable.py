@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.solving.batch.problem import SLAB, Answers, Many
-from iomodel.solving.batch.ragged import ranked
+from iomodel.solving.batch.many_problems import SLAB, Answers, Many, ranked
 from iomodel.solving.problem import LIMIT
 
 

@@ -15,10 +15,10 @@ from iomodel.common.validation import as_integer, as_mapping
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.studies.crossovers.contenders import METRICS, axis_for, contenders
+from iomodel.studies.crossovers.crossovers_result import KEPT, Crossover, Crossovers
 from iomodel.studies.crossovers.curves import Curve, CurveValues, runs
 from iomodel.studies.crossovers.formula import crossing_formula
 from iomodel.studies.crossovers.points import PointRange, every, sampled
-from iomodel.studies.crossovers.result import KEPT, Crossover, Crossovers
 from iomodel.workloads.attention import Attention, as_attention
 
 LONGEST = 10**7

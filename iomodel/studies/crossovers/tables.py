@@ -9,7 +9,7 @@ from iomodel.common.display import Table
 from iomodel.studies.crossovers.contenders import METRICS
 
 if TYPE_CHECKING:
-    from iomodel.studies.crossovers.result import Crossover, Crossovers
+    from iomodel.studies.crossovers.crossovers_result import Crossover, Crossovers
 
 LONG = 200
 """The most characters of a formula that is printed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iomodel.common.display import figure
 from iomodel.devices.quantity import Quantity
 from iomodel.studies.diagnosis.facts import BlockGrid
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 
 CLASSES = {
     "hbm": "memory",
@@ -25,7 +25,7 @@ CLASSES = {
 FACTOR = 2.0
 """The largest ratio of measured to modelled time at which a resource can still be the limit [-]."""
 EAGER = 5e-5
-"""The largest host time per launch in an eager framework [s]; see :class:`iomodel.Parameters`."""
+"""The largest host time per launch in an eager framework [s]; see :class:`iomodel.devices.Parameters`."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from iomodel.studies.diagnosis.facts import (
 from iomodel.studies.diagnosis.model import Change, modelled, physical_floor
 from iomodel.studies.diagnosis.remedies import Remedy, remedies, uses_no_matrix_unit, vector_peak
 from iomodel.studies.diagnosis.text import shown as drawn
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
-from iomodel.timing.result import Estimate
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.workload import Workload
@@ -189,7 +189,7 @@ def diagnose(
     time = _time(seconds)
     launched = None if blocks is None else as_integer("blocks", blocks)
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     kernel = modelled(Change(algorithm, call, tiles, FrozenDict(options), parameters), device)
     floor = physical_floor(kernel.estimate)
     if time < floor.seconds:

@@ -10,7 +10,7 @@ from iomodel.devices.quantity import Quantity
 from iomodel.errors import IOModelError
 from iomodel.placement.check import check
 from iomodel.studies.diagnosis.model import Modelled, work_of
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 from iomodel.workloads.workload import Shape

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import figure
 from iomodel.common.validation import as_mapping
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.devices.rates import Rates, rates
+from iomodel.devices.rates import Rates
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
 from iomodel.nests.execution import PIPELINED
+from iomodel.solving.question import Question
 from iomodel.studies.estimate import assembled, estimate
-from iomodel.timing.clock import Clock, clock_for
+from iomodel.timing.clock import Clock
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import Parameters
-from iomodel.timing.result import Estimate
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.workload import Shape
@@ -93,27 +93,27 @@ def modelled(change: Change, device: Hardware) -> Modelled:
 
 
 def _cost(change: Change, sizes: Mapping[str, int]) -> Cost:
-    bound = BoundCall.bind(change.algorithm, change.workload, change.options)
+    bound = Question.ask(change.algorithm, change.workload, None, options=change.options).bound({})
     return bound.at(bound.sizes(sizes))
 
 
 def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
     """Estimate tiles that do not fit, as if all their data were as fast as on-chip memory."""
     sizes = {name: size for name, size in cost.tiles.items() if name not in LAUNCH_NAMES}
-    clock = clock_of(change, device)
-    timed = [clock.timed(sizes, None, None, 1)]
-    return assembled(
-        change.algorithm, change.workload, device, lambda: cost, timed, clock.rates, change.parameters, sizes
-    )
+    timed = [clock_of(change, device).timed(sizes, None, None, 1)]
+    return assembled(_question(change, device), lambda: cost, timed, sizes)
+
+
+def _question(change: Change, device: Hardware) -> Question:
+    return Question.ask(change.algorithm, change.workload, device, None, change.options, parameters=change.parameters)
 
 
 def clock_of(change: Change, device: Hardware) -> Clock:
     """Build the timer of a kernel for any tiles, with the work of each launch."""
-    tiled = bool(change.tiles)
-    bound = BoundCall.bind(change.algorithm, change.workload, change.options, tiled=tiled)
-    options = only_taken(bound.algorithm, change.workload.direction, bound.options)
-    known = rates(device, change.workload.dtype)
-    return clock_for(change.algorithm, as_attention(change.workload), device, options, change.parameters, known)
+    question = _question(replace(change, workload=as_attention(change.workload)), device)
+    options = question.bound({}, tiled=bool(change.tiles)).options
+    taken = only_taken(question.algorithm, change.workload.direction, options)
+    return question.choosing(taken).timer(tiled=bool(change.tiles))[1]
 
 
 def work_of(kernel: Modelled, device: Hardware) -> Iterable[KernelWork]:

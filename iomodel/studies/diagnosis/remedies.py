@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from iomodel.common.display import figure
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import Record
+from iomodel.common.results import Record, column, printed
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import IOModelError
-from iomodel.studies.diagnosis.candidates import Candidate, candidates
 from iomodel.studies.diagnosis.facts import BlockGrid
 from iomodel.studies.diagnosis.model import Modelled, physical_floor
-from iomodel.timing.result import Estimate
+from iomodel.studies.diagnosis.tried_changes import Candidate, candidates
+from iomodel.timing.estimate_result import Estimate
 
 LEAST_GAIN = 1.01
 """The least significant gain of the model [-]."""
@@ -40,18 +41,19 @@ class Remedy(Record):
         The physical lower bound on the time after the change [s].
     """
 
-    name: str
+    name: str = field(metadata=column(""))
     why: str
     algorithm: str
     dtype: str
     tiles: Mapping[str, int]
     options: Mapping[str, Any]
     model_seconds: float
-    gain: float
-    seconds: float
+    gain: float = field(metadata=column(">gain", ",.2f"))
+    seconds: float = field(metadata=column(">time then", lambda time: f"{figure(time * 1e6)} us"))
     floor: float
 
     @property
+    @printed(column("kernel"))
     def change(self) -> str:
         """The kernel after the change, in a few words."""
         sizes = [f"{name} = {size}" for name, size in (*self.tiles.items(), *self.options.items())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iomodel.common.display import LIMIT, Mark, Table, figure, sizes_text
+from iomodel.studies.diagnosis.remedies import Remedy
 
 if TYPE_CHECKING:
     from iomodel.studies.diagnosis.diagnose import Diagnosis
@@ -23,11 +24,8 @@ def shown(diagnosis: Diagnosis) -> list[Table | str]:
         *map(_item, diagnosis.reasons),
     ]
     if diagnosis.remedies:
-        helps = [
-            (remedy.name, remedy.change, f"{remedy.gain:,.2f}", f"{figure(remedy.seconds * 1e6)} us")
-            for remedy in diagnosis.remedies
-        ]
-        parts += ["", Table("Remedies", ("", "kernel", ">gain", ">time then"), helps)]
+        names = ("name", "change", "gain", "seconds")
+        parts += ["", Table.of("Remedies", Remedy, diagnosis.remedies, names=names)]
     else:
         parts += ["", "Remedies: none that the model expects to gain"]
     return [*parts, *(["Left out or assumed:", *map(_item, diagnosis.left_out)] if diagnosis.left_out else [])]

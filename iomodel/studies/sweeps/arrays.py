@@ -9,7 +9,7 @@ import numpy as np
 
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.nests.alphabet import TILE_NAMES
-from iomodel.solving.batch.result import Solutions
+from iomodel.solving.batch.solutions import Solutions
 from iomodel.solving.solve_many import solve_many
 from iomodel.studies.sweeps.fields import SOLVER
 

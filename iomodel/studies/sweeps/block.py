@@ -11,7 +11,7 @@ from iomodel.studies.sweeps.arrays import answers
 from iomodel.studies.sweeps.axes import Block
 from iomodel.studies.sweeps.check import LARGEST, too_large
 from iomodel.studies.sweeps.plan import SweepPlan
-from iomodel.studies.sweeps.question import question
+from iomodel.studies.sweeps.point_question import question
 from iomodel.workloads.varlen import IntArray
 
 

@@ -13,7 +13,7 @@ from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.alphabet import TILE_NAMES
 from iomodel.studies.sweeps.fields import OF_KIND, known_fields
 from iomodel.studies.sweeps.plan import SweepPlan
-from iomodel.studies.sweeps.question import ANSWERS, question
+from iomodel.studies.sweeps.point_question import ANSWERS, question
 
 LARGEST = 2**63 - 1
 """The largest signed 64-bit integer."""

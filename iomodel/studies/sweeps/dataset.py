@@ -10,7 +10,7 @@ import numpy as np
 from iomodel.errors import InputError
 from iomodel.studies.sweeps.fields import DEFAULTS, Values, meaning
 from iomodel.studies.sweeps.plan import SweepPlan, package_version
-from iomodel.studies.sweeps.question import ANSWERS
+from iomodel.studies.sweeps.point_question import ANSWERS
 
 if TYPE_CHECKING:
     from xarray import Dataset

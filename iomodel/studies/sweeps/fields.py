@@ -18,8 +18,8 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import OPTIONS, SHAPES, TILE_NAMES, TILES, Entry
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import known_mask
-from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.varlen import IntArray
+from iomodel.workloads.workload_kinds import KINDS
 
 Values = IntArray | tuple[Any, ...]
 """Numbers along a dimension, or names, masks and switches."""

@@ -13,7 +13,6 @@ from iomodel.nests.language import (
     Accumulate,
     Axis,
     Cut,
-    Elementwise,
     Exp,
     Guard,
     Hold,
@@ -27,6 +26,7 @@ from iomodel.nests.language import (
     Nest,
     Path,
     Piece,
+    Pointwise,
     Random,
     Sight,
     Statement,
@@ -117,7 +117,7 @@ def _shared_out(cut: Cut, number: Numbers) -> list[Axis]:
 def _axes(leaf: Leaf) -> tuple[Axis, ...]:
     if isinstance(leaf, MatMul):
         return leaf.m, leaf.n, leaf.k
-    return leaf.axes if isinstance(leaf, Elementwise) else leaf.tensor.axes
+    return leaf.axes if isinstance(leaf, Pointwise) else leaf.tensor.axes
 
 
 class _Scope:
@@ -174,7 +174,7 @@ class _Compiler:
                 axis = parted or statement.axis
                 bounds = self.bounds(axis, path, not parted, statement.sight)
                 statements.append(TraceLoop(axis.name, body=inner, live=isinstance(statement, Live), **bounds))
-            elif not isinstance(statement, Elementwise) or isinstance(statement, Exp | Tanh | Random):
+            elif not isinstance(statement, Pointwise) or isinstance(statement, Exp | Tanh | Random):
                 statements.append(self.step(statement, path, scope))
         return tuple(statements)
 
@@ -231,7 +231,7 @@ class _Compiler:
         op = type(statement).__name__
         if isinstance(statement, MatMul):
             return TraceStep(op, "", self.tile((statement.m, statement.n, statement.k), path), scope.held, factor=2)
-        if isinstance(statement, Elementwise):
+        if isinstance(statement, Pointwise):
             return TraceStep(op, "", self.tile(statement.axes, path), scope.held, factor=1)
         tensor = statement.tensor
         if isinstance(statement, Load | Hold):

@@ -14,7 +14,7 @@ from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import FormulaKind
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.language import Elementwise, Exp, Leaf, Load, Nest, Path, Random, Tanh, walk
+from iomodel.nests.language import Exp, Leaf, Load, Nest, Path, Pointwise, Random, Tanh, walk
 from iomodel.workloads.workload import Shape
 
 Structure = tuple[tuple[str, Any], ...]
@@ -45,7 +45,7 @@ def _compiled(
 def _events(nest: Nest, view: View) -> Expr:
     total: Expr = Integer(0)
     for leaf, path in walk(nest):
-        if not isinstance(leaf, Elementwise) or isinstance(leaf, Exp | Tanh | Random):
+        if not isinstance(leaf, Pointwise) or isinstance(leaf, Exp | Tanh | Random):
             total += view.condition(path) * _runs(leaf, path, view)
     return total
 

@@ -19,19 +19,18 @@ from iomodel.common.output_files import in_one_step
 from iomodel.common.results import check_keys, decoded_fields
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.bound_call import BoundCall
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
-from iomodel.nests.alphabet import (
-    LAUNCH,
-)
-from iomodel.solving.solve import solve
+from iomodel.nests.alphabet import LAUNCH_NAMES
+from iomodel.nests.implementation import TEXTBOOK
+from iomodel.solving.answer import answer
+from iomodel.solving.question import Question
 from iomodel.studies.trace.count import events_by_kernel
 from iomodel.studies.trace.events import CSV_FIELDS, Event, csv_row
 from iomodel.studies.trace.rates import TraceRates, rates_of
-from iomodel.studies.trace.run import TraceRun
 from iomodel.studies.trace.summary import TraceSummary
 from iomodel.studies.trace.text import event_table, named
+from iomodel.studies.trace.trace_run import TraceRun
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.workload import Shape, Workload, as_workload
 
@@ -149,7 +148,7 @@ class Trace(Result, Tabular):
         InputError
             The file is of another kind or cannot be written; matplotlib is not installed.
         """
-        from iomodel.plots.trace import drawn
+        from iomodel.plots.trace_plot import drawn
 
         as_attention(self.workload)  # the picture is of the score matrix
         return drawn(self, path, overwrite)
@@ -230,13 +229,14 @@ def trace(
     True
     """
     call = _traced(workload)
-    device = None if hardware is None else as_device(hardware)
+    asked = Question.ask(algorithm, call, hardware, options=options)
+    device = asked.hardware
     tile_mapping = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    if tiles is None and BoundCall.bind(algorithm, call, options, tiled=False).tiles:
+    if tiles is None and asked.bound({}, tiled=False).tiles:
         if device is None:
             raise InputError("tiles: none given; allowed: tiles, or a hardware whose best tiles are traced")
-        tile_mapping = dict(solve(algorithm, call, device, implementation="textbook", **options).tiles)
-    bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - {entry.name for entry in LAUNCH}))
+        tile_mapping = dict(answer(asked.by(TEXTBOOK)).tiles)
+    bound = asked.bound({}, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
     sizes = bound.sizes(tile_mapping)
     rates = rates_of(device, call.dtype)
     run = _remembered(bound.algorithm, call, FrozenDict(sizes), FrozenDict(bound.options), rates)

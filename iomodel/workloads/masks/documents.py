@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from iomodel.common.floor_sum import floor_sums
+from iomodel.common.arithmetic import floor_sums
 from iomodel.common.validation import LARGEST, as_integer
 from iomodel.errors import InputError, shown
 from iomodel.workloads.masks.tabulated import Spans, Tabulated, TileCounts, exact, runs

@@ -1,0 +1,52 @@
+"""Validation of shares, prices and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from iomodel.common.validation import as_mapping
+from iomodel.errors import InputError, UnknownNameError, shown
+
+MOST = 1e15
+"""Largest accepted price, load or time."""
+
+
+def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST) -> float:
+    """Validate a positive number, or zero if allowed; raise InputError with the name of the field.
+
+    >>> as_real("price_per_hour", "2.5")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: price_per_hour: '2.5' given; allowed: a number above 0, at most 1e+15
+    """
+    numeric = not isinstance(value, bool | str | bytes) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
+    try:
+        number = float(value) if numeric else float("nan")  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):  # an array with several elements, or beyond the range of floats
+        number = float("nan")
+    if isfinite(number) and (0 < number <= most or (zero and number == 0)):
+        return number
+    allowed = "a number from 0" if zero else "a number above 0,"
+    raise InputError(f"{name}: {shown(value)} given; allowed: {allowed} {'to' if zero else 'at most'} {most:g}")
+
+
+def as_share(name: str, value: object) -> float:
+    """Validate a share above 0 and at most 1."""
+    return as_real(name, value, most=1.0)
+
+
+def as_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    """Validate one of a few names, or raise UnknownNameError with the nearest."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise UnknownNameError(name, value, allowed)
+
+
+def as_prices(prices: object) -> dict[str, float]:
+    """Validate prices by device, each above 0; none if they are None [1/h]."""
+    if prices is None:
+        return {}
+    price_table: Mapping[str, Any] = as_mapping("prices", prices, "{'h100-sxm5': 2.5}")
+    return {name: as_real(f"prices.{name}", value) for name, value in price_table.items()}

@@ -1,1 +1,0 @@
-"""Command lines of serving engines: written from a plan, and read into the arguments of one."""

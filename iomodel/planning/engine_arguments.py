@@ -1,0 +1,195 @@
+"""Arguments of a plan, read from the command line of a serving engine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iomodel.errors import InputError, shown
+from iomodel.models.registry import list_models
+from iomodel.planning.checked_numbers import as_share
+from iomodel.planning.engine_options import SGLANG, VLLM, OptionNames
+from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.step.layout import Layout
+
+LONGEST = 10_000
+"""Longest accepted command line [characters]."""
+ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16)$")
+REFUSED = {
+    "--cpu-offload-gb": "weights on the host",
+    "--speculative-config": "speculation; give it to iomodel.plan",
+    "--speculative-algorithm": "speculation; give it to iomodel.plan",
+    "--prefill-context-parallel-size": "context parallelism of prompts",
+    "--attention-context-parallel-size": "context parallelism",
+    "--disaggregation-mode": "disaggregated prefill",
+    "--eplb-config": "copies of experts; give them to iomodel.Layout",
+    "--ep-num-redundant-experts": "copies of experts; give them to iomodel.Layout",
+}
+"""Options that a plan does not follow."""
+
+
+def engine_arguments(command: str) -> dict[str, Any]:
+    """Read the command line of vLLM or SGLang into arguments of :func:`iomodel.plan`.
+
+    Parameters
+    ----------
+    command : str
+        Words from ``vllm serve`` or ``python -m sglang.launch_server`` on. Options without an effect on a plan, such as
+        ``--port``, are passed over.
+
+    Returns
+    -------
+    dict
+        ``model``, ``count``, ``layout``, and where given ``batch``, ``dtype``, ``weight_dtype``, ``kv_dtype``,
+        ``page_size``, ``memory_utilization`` and ``prefix_cache``. The share of SGLang holds weights and caches alone,
+        so ``overhead_bytes`` is then 0. Leave out ``batch`` to plan with all requests that fit.
+
+    Raises
+    ------
+    InputError
+        The command line is not one of these, an option has a wrong value, or a plan does not follow it.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> line = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --kv-cache-dtype fp8"
+    >>> found = iomodel.planning.engine_arguments(line)
+    >>> found["model"], found["layout"].tensor_parallel, found["kv_dtype"]
+    ('llama-3.1-70b', 4, 'fp8')
+    >>> iomodel.plan(hardware="h100-sxm5", prompt=2048, output=256, **found).replicas
+    1
+    """
+    engine, words = _engine(command)
+    options, model = _options(engine, words)
+    for name, reason in REFUSED.items():
+        if name in options:
+            raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
+    layout = _layout(engine, options)
+    fields: dict[str, Any] = {"model": _model(model), "layout": layout, "count": layout.devices}
+    groups = 1 if engine is SGLANG else layout.data_parallel
+    own = engine.options
+    if own["batch"] in options:
+        fields["batch"] = groups * _integer(own["batch"], options)
+    if own["page"] in options:
+        fields["page_size"] = _integer(own["page"], options)
+    if own["memory"] in options:
+        fields["memory_utilization"] = _share(own["memory"], options)
+        fields |= {"overhead_bytes": 0} if engine is SGLANG else {}
+    dtypes = {**{word: name for name, word in engine.dtypes.items()}, "half": "fp16"}
+    fields |= _named("dtype", own["dtype"], options, dtypes)
+    caches = {
+        **{word: name for name, word in engine.kv_dtypes.items()},
+        "fp8_e5m2": "fp8",
+        "fp8_e4m3": "fp8",
+        "fp4_e2m1": "nvfp4",
+    }
+    fields |= _named("kv_dtype", own["cache"], options, {**caches, **dtypes, "bf16": "bf16"})
+    fields |= _named("weight_dtype", own["weights"], options, {"fp8": "fp8"})
+    if "prefix" in own and own["prefix"] in options:
+        fields["prefix_cache"] = PrefixCache()
+    return fields
+
+
+def _engine(command: object) -> tuple[OptionNames, list[str]]:
+    if not isinstance(command, str) or len(command) > LONGEST:
+        raise InputError(f"command: {shown(command)} given; allowed: a command line of vllm or sglang")
+    try:
+        words = shlex.split(command.replace("\\\n", " "))
+    except ValueError as error:
+        raise InputError(f"command: {shown(command)} given; allowed: a command line ({error})") from None
+    for place, word in enumerate(words):
+        if word == "vllm" and words[place + 1 : place + 2] == ["serve"]:
+            return VLLM, words[place + 2 :]
+        if word == "sglang.launch_server" or (word == "sglang" and words[place + 1 : place + 2] == ["serve"]):
+            return SGLANG, words[place + 1 + (word == "sglang") :]
+    raise InputError(f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...' or 'sglang.launch_server ...'")
+
+
+def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | None], str]:
+    """Split a command line into options with their values, and the model."""
+    options: dict[str, str | None] = {}
+    plain: list[str] = []
+    place = 0
+    while place < len(words):
+        word = words[place]
+        place += 1
+        if not word.startswith("-"):
+            plain.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        name = engine.aliases.get(name, name.replace("_", "-"))
+        if equals:
+            options[name] = value
+        elif place < len(words) and not words[place].startswith("-"):
+            options[name] = words[place]
+            place += 1
+        else:
+            options[name] = None
+    model = options.get("--model-path" if engine is SGLANG else "--model") or next(iter(plain), None)
+    if model is None:
+        raise InputError("command: no model given; allowed: the name of one, such as meta-llama/Llama-3.1-8B")
+    return options, model
+
+
+def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
+    own = engine.options
+    names = "tensor", "pipeline", "data", "context"
+    tensor, stages, data, cached = (_integer(own[name], options) if own[name] in options else 1 for name in names)
+    degrees = {"pipeline_parallel": stages, "decode_context_parallel": cached}
+    if engine is VLLM:
+        experts = tensor * data if own["experts"] in options else 1
+        if data > 1 and experts == 1:
+            raise InputError(
+                f"command: {own['data']} {data} given without {own['experts']}; allowed: replicas, as count of a plan"
+            )
+        return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
+    experts = _integer(own["experts"], options) if own["experts"] in options else 1
+    if data > 1:
+        if own["data attention"] not in options or tensor % data or experts != tensor:
+            raise InputError(
+                f"command: {own['data']} {data} given; allowed: with {own['data attention']} and {own['experts']} of "
+                f"all {tensor} ranks, or replicas, as count of a plan"
+            )
+        tensor //= data
+    return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
+
+
+def _model(name: str) -> str:
+    """Find the shipped model of a repository, or return a path as it is."""
+    try:
+        if Path(name).exists():
+            return name
+    except (OSError, ValueError):  # longer than a path can be, or a character that no path has
+        pass
+    known, short = list_models(), name.rstrip("/").split("/")[-1].lower().removeprefix("meta-")
+    while short not in known and ENDINGS.search(short):
+        short = ENDINGS.sub("", short)
+    return short
+
+
+def _integer(name: str, options: Mapping[str, str | None]) -> int:
+    value = options[name]
+    if value is None or not value.isascii() or not value.isdigit() or len(value) > 15 or int(value) < 1:
+        raise InputError(f"command: {name} {shown(value)} given; allowed: an integer from 1")
+    return int(value)
+
+
+def _share(name: str, options: Mapping[str, str | None]) -> float:
+    value = options[name]
+    try:
+        return as_share(name, float(value or "nan"))
+    except ValueError:
+        raise InputError(f"command: {name} {shown(value)} given; allowed: a share, such as 0.9") from None
+
+
+def _named(field: str, name: str, options: Mapping[str, str | None], known: Mapping[str, str]) -> dict[str, str]:
+    """Read a type; the default of an engine leaves the field out."""
+    value = options.get(name, "auto")
+    if value == "auto":
+        return {}
+    if value is None or value not in known:
+        raise InputError(f"command: {name} {shown(value)} given; allowed for a plan: auto, {', '.join(known)}")
+    return {field: known[value]}

@@ -1,0 +1,265 @@
+"""Result of a plan: memory, speed, limiting resource, and cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.common.display import Result, Table, trusted
+from iomodel.common.results import plain
+from iomodel.common.sketch import BarRow, bars
+from iomodel.common.tabular import Tabular
+from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
+from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.replica_figures import Figures
+from iomodel.planning.sensitivity import Sensitivity
+from iomodel.planning.service_memory import Fit
+from iomodel.planning.speculation import Speculation
+from iomodel.planning.step.lora import Lora
+from iomodel.planning.step.step import Layout, StepTime
+
+
+@dataclass(frozen=True)
+class Plan(Result, Tabular):
+    """A model planned on some devices.
+
+    Attributes
+    ----------
+    model, hardware : str
+        Served model, and device.
+    count, replicas : int
+        Number of devices, and of replicas.
+    layout : Layout
+        Parallel layout of a replica.
+    prompt, output : int
+        Tokens of a prompt, and of its output.
+    memory : Fit
+        Memory of the fullest device, and the requests that fit a replica.
+    figures : Figures
+        Figures of one replica with a full batch.
+    prefill, decode : StepTime
+        A prefill, and the decode step in the middle of the output, which verifies drafts if there are any.
+    prefill_bound, decode_bound : str
+        Limiting resource of each: ``weights``, ``KV cache``, ``matrix``, ``communication`` or another part.
+    throughput_bound : str
+        ``memory capacity`` if the batch is the largest that fits, and twice the batch would serve a tenth more; else
+        the bound of the longer phase, prefill or decode.
+    crossover_context : int or None
+        Context from which attention takes longer than the matrix products in a decode step; None if there is none.
+    price_per_hour : float or None
+        Price of one device [1/h].
+    batches : tuple of Figures
+        Figures of the replica at other batches.
+    sensitivities : tuple of Sensitivity
+        Effect of one more unit of each resource, if requested.
+    prefix_cache : PrefixCache or None
+        Prefix cache of the engine, if any.
+    speculation : Speculation or None
+        Drafts, if any.
+    lora : Lora or None
+        Adapters of low rank, if any.
+    page_size : int or None
+        Tokens per page of the cache; None for single tokens.
+    assumed, left_out : tuple of str
+        Assumptions behind the figures, and effects that no figure on file times.
+    """
+
+    derived = (
+        "batch",
+        "ttft",
+        "tpot",
+        "requests_per_second",
+        "tokens_per_second",
+        "cost_per_million_tokens",
+        "cost_per_million_output_tokens",
+        "notes",
+    )
+
+    model: str
+    hardware: str
+    count: int
+    replicas: int
+    layout: Layout
+    prompt: int
+    output: int
+    memory: Fit
+    figures: Figures
+    prefill: StepTime
+    decode: StepTime
+    prefill_bound: str
+    decode_bound: str
+    throughput_bound: str
+    crossover_context: int | None
+    price_per_hour: float | None
+    batches: tuple[Figures, ...]
+    sensitivities: tuple[Sensitivity, ...] = ()
+    prefix_cache: PrefixCache | None = None
+    speculation: Speculation | None = None
+    lora: Lora | None = None
+    page_size: int | None = None
+    assumed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def batch(self) -> int:
+        """Requests decoded together in a replica [-]."""
+        return self.figures.batch
+
+    @property
+    def ttft(self) -> float:
+        """Time to the first token of a request without queueing [s]."""
+        return self.figures.ttft
+
+    @property
+    def tpot(self) -> float:
+        """Time per output token, including the prefills of other requests in between [s]."""
+        return self.figures.tpot
+
+    @property
+    def requests_per_second(self) -> float:
+        """Throughput of all replicas in requests [1/s]."""
+        return self.replicas * self.figures.requests_per_second
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Throughput of all replicas in output tokens [1/s]."""
+        return self.replicas * self.figures.tokens_per_second
+
+    @property
+    def cost_per_million_output_tokens(self) -> float | None:
+        """Price of all devices per output token, with prompts counted as free [per 10^6]."""
+        return self._cost(self.tokens_per_second)
+
+    @property
+    def cost_per_million_tokens(self) -> float | None:
+        """Price of all devices per token of prompts and outputs [per 10^6]."""
+        return self._cost(self.requests_per_second * (self.prompt + self.output))
+
+    @property
+    def joules_per_token(self) -> float | None:
+        """Energy of all devices at their TDP per output token [J]; None without a TDP."""
+        tdp = self.decode.hardware.power.tdp
+        return None if tdp is None else self.count * tdp.value / self.tokens_per_second
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings about the figures of the model's file."""
+        return self.prefill.model.notes
+
+    def _cost(self, rate: float) -> float | None:
+        if self.price_per_hour is None:
+            return None
+        return self.price_per_hour * self.count / 3600 / rate * 1e6
+
+    def sketch(self) -> str:
+        """Draw the memory of the fullest device, and the resources that a token waits for."""
+        memory = self.memory
+        parts = {"weights": memory.weights, "overhead": memory.overhead, "shared prefix": memory.shared_bytes}
+        parts["caches of the batch"] = self.batch * memory.request_bytes // memory.groups
+        known = {name: float(size) for name, size in parts.items() if size > 0}
+        text = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in known.items())
+        held = bars(
+            [BarRow("memory of a device", known, f"of {memory.capacity / 1e9:,.0f} GB: {text}", float(memory.capacity))]
+        )
+        steps = {"first token (TTFT)": self.ttft, "each further token (TPOT)": self.tpot}
+        return held + bars([BarRow(name, {name: time}, f"{time * 1e3:,.1f} ms") for name, time in steps.items()])
+
+    def records(self) -> Any:
+        """Return a mapping per batch: times and rates of one replica."""
+        return plain(self.batches)
+
+    def tables(self) -> list[Table | str]:
+        """Return the tables of the terminal."""
+        return _tables(self)
+
+
+Row = tuple[str, str]
+BATCH = ("batch", "tpot", "step", "tokens_per_second", "requests_per_second")
+"""Columns of the batches, in their order."""
+
+
+def _tables(plan: Plan) -> list[Table | str]:
+    """Build the tables of a plan: the plan, its batches, and its sensitivities."""
+    drawn: list[Table | str] = [Table(_title(plan), ("", ">value"), [*_memory(plan), *_times(plan), *_rates(plan)])]
+    if len(plan.batches) > 1:
+        drawn.append(Table.of("One replica at other batches", Figures, plan.batches, names=BATCH))
+    if plan.sensitivities:
+        table = Table.of("Effect of more resources", Sensitivity, plan.sensitivities)
+        drawn.append(table.with_names("one more per device", [effect.title for effect in plan.sensitivities]))
+    return [*drawn, *trusted(plan.left_out, plan.assumed), *(f"note: {note}" for note in plan.notes)]
+
+
+def _title(plan: Plan) -> str:
+    layout = layout_text(plan.layout)
+    replicas = layout if plan.replicas == 1 else f"{plan.replicas} replicas of {layout}"
+    return f"{plan.model} on {plan.count} x {plan.hardware} ({replicas}): {plan.prompt:,} + {plan.output:,} tokens"
+
+
+def _memory(plan: Plan) -> list[Row]:
+    fit = plan.memory
+    return [
+        ("memory per device", gigabytes(fit.capacity)),
+        ("  usable", gigabytes(fit.usable)),
+        (_weights(plan), gigabytes(fit.weights)),
+        ("  overhead", gigabytes(fit.overhead)),
+        *_shared(plan),
+        ("  left for the KV cache", gigabytes(fit.left)),
+        (_token(fit.cache_ranks), f"{fit.token_bytes:,} B"),
+        ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
+        ("requests that fit a replica", f"{fit.fits:,}"),
+    ]
+
+
+def _token(ranks: int) -> str:
+    where = "one device" if ranks == 1 else f"one device of {ranks} that divide the tokens"
+    return f"KV cache per token, on {where}"
+
+
+def _shared(plan: Plan) -> list[Row]:
+    cache = plan.prefix_cache
+    if cache is None:
+        return []
+    device, host, disk = cache.tiers(plan.prompt, plan.page_size)
+    cached = f"{device:,}" if not host + disk else f"{device:,} + {host:,} on the host + {disk:,} on disk"
+    return [(f"  shared prefix; prompts find {cached} tokens cached", gigabytes(plan.memory.shared_bytes))]
+
+
+def _weights(plan: Plan) -> str:
+    lora = plan.lora
+    if lora is None:
+        return "  weights"
+    return f"  weights, with adapters of rank {lora.rank:,}: {lora.adapters:,}"
+
+
+def _drafts(plan: Plan) -> list[Row]:
+    drafts = plan.speculation
+    if drafts is None:
+        return []
+    return [(f"tokens of a step, of 1 and {drafts.tokens} drafts", f"{drafts.tokens_per_step:.3g}")]
+
+
+def _times(plan: Plan) -> list[Row]:
+    reached = plan.figures
+    per_token = "decode step" if plan.speculation is None else "decode step per token"
+    context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
+    return [
+        ("batch per replica", f"{reached.batch:,}"),
+        (f"TTFT without a queue, bound by {plan.prefill_bound}", seconds(reached.ttft)),
+        *_drafts(plan),
+        (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
+        ("TPOT with the prefills in between", seconds(reached.tpot)),
+        ("attention overtakes the products at", context),
+    ]
+
+
+def _rates(plan: Plan) -> list[Row]:
+    rows = [
+        ("output tokens/s per replica", f"{plan.figures.tokens_per_second:,.0f}"),
+        (f"output tokens/s in total, bound by {plan.throughput_bound}", f"{plan.tokens_per_second:,.0f}"),
+        ("requests/s in total", rate(plan.requests_per_second)),
+    ]
+    both, output = plan.cost_per_million_tokens, plan.cost_per_million_output_tokens
+    if both is not None and output is not None:
+        rows.append(("price per 10^6 tokens, prompts and outputs", money(both)))
+        rows.append(("price per 10^6 output tokens, prompts free", money(output)))
+    return rows

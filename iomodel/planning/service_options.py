@@ -1,0 +1,146 @@
+"""Options of a service and of its steps, documented once for all functions that take them as keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from inspect import Parameter, cleandoc, signature
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from iomodel.algorithms import AlgorithmLike
+    from iomodel.planning.prefix_cache import PrefixCache
+    from iomodel.planning.speculation import Speculation
+    from iomodel.planning.step.lora import Lora
+
+F = TypeVar("F", bound=Callable[..., Any])
+MARK = "**service"
+"""The entry of a docstring in whose place the options are listed."""
+WIDTH, SPACE = 112, "    "
+"""Width of the lines of a docstring, and indentation of its entries."""
+
+
+class StepOptions(TypedDict, total=False):
+    """Options that the time of one step depends on; :class:`ServiceOptions` documents each."""
+
+    dtype: str | None
+    weight_dtype: str | None
+    kv_dtype: str | None
+    linear_dtype: str | None
+    precision: str | None
+    page_size: int | None
+    attention_algorithm: AlgorithmLike | None
+    lora: Lora | None
+
+
+class CapacityOptions(StepOptions, total=False):
+    """Options of steps and of the memory of devices."""
+
+    memory_utilization: float | None
+    overhead_bytes: int | None
+    engine: str | None
+
+
+class ServiceOptions(CapacityOptions, total=False):
+    """Options of a service.
+
+    Parameters
+    ----------
+    dtype : str, optional
+        Type of the activations; by default that of the released weights, or bf16 if these are quantised or fp32.
+    weight_dtype : str, optional
+        Type of the matrices in HBM; by default as released if quantised, else `dtype`. Routers and the output layer
+        stay in `dtype`.
+    kv_dtype : str, optional
+        Type of the cache, and of the keys of indexers; by default that which the checkpoint recommends, or `dtype`.
+    linear_dtype : str, optional
+        Type of the products of linear layers, "fp4" among others; by default that of fp8 and nvfp4 weights on a device
+        with such products, else `dtype`.
+    precision : str, optional
+        Weights, products and cache in one name: "bf16", "fp8", "int8" (W8A8), "fp4" (nvfp4), "mxfp4" or "int4"
+        (weights alone); types given beside it take precedence.
+    page_size : int, optional
+        Tokens per page of the cache [tokens].
+    attention_algorithm : str or Algorithm, optional
+        One of :func:`iomodel.list_algorithms`, or a declaration; by default the fastest of those with a preference.
+    lora : Lora, optional
+        Adapters of low rank that requests use.
+    memory_utilization : float, optional
+        Usable share of a device's memory [-]; by default 0.9, or that of the engine.
+    overhead_bytes : int, optional
+        Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
+    engine : str, optional
+        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
+    prefix_cache : PrefixCache, optional
+        Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
+    speculation : Speculation, optional
+        Drafts that the model verifies in each step, and their acceptance.
+    """
+
+    prefix_cache: PrefixCache | None
+    speculation: Speculation | None
+
+
+class Option(NamedTuple):
+    """One option; its default is None.
+
+    `kind` is its type in the words of a docstring, `annotation` its type in the words of a signature.
+    """
+
+    name: str
+    kind: str
+    annotation: str
+    doc: str
+
+
+@cache
+def options_of(group: type) -> dict[str, Option]:
+    """Return the options of a group by name, in the order of its signature.
+
+    >>> options_of(StepOptions)["page_size"][1:]
+    ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].')
+    """
+    _, _, entries = cleandoc(ServiceOptions.__doc__ or "").partition("----------\n")
+    docs: dict[str, list[str]] = {}
+    name = ""
+    for line in entries.splitlines():
+        if line.startswith(" "):
+            docs[name].append(line.strip())
+        else:
+            name, _, kind = line.partition(" : ")
+            docs[name] = [kind]
+    found = {}
+    for name, annotation in group.__annotations__.items():
+        kind, *lines = docs.get(name, [""])  # Python -OO has no docstrings
+        found[name] = Option(name, kind, annotation.__forward_arg__, " ".join(lines))
+    return found
+
+
+def takes(group: type) -> Callable[[F], F]:
+    """List the options of a group in the signature and the docstring of a function that takes them as ``**service``."""
+
+    def listing(function: F) -> F:
+        options, own = options_of(group).values(), signature(function)
+        flat = [
+            Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=option.annotation)
+            for option in options
+        ]
+        shown: Any = function
+        shown.__signature__ = own.replace(parameters=[*list(own.parameters.values())[:-1], *flat])
+        entries = "\n".join(
+            f"{option.name} : {option.kind}\n{fill(option.doc, WIDTH, initial_indent=SPACE, subsequent_indent=SPACE)}"
+            for option in options
+        )
+        shown.__doc__ = cleandoc(function.__doc__ or "").replace(MARK, entries)
+        return function
+
+    return listing
+
+
+def check_names(function: Callable[..., Any], service: Mapping[str, Any]) -> None:
+    """Raise the TypeError of an unexpected keyword if an option is not listed in the signature of a function."""
+    known = signature(function).parameters
+    for name in service:
+        if name not in known:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")

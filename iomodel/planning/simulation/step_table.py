@@ -1,0 +1,154 @@
+"""Step times of a replica, tabulated for a range of batches, contexts and prompts.
+
+A step is the sum of its attention, its output layer, and everything else, which depends on the tokens alone. Decode
+steps are computed at powers of two of the batch, as for a fleet, and at contexts in between; prefills at four lengths
+per octave, and at each prompt if these are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iomodel.errors import InputError
+from iomodel.planning.step.divided_cache import attended_seconds
+from iomodel.planning.steps import BatchTimes, ReplicaSteps, sampled
+
+PER_OCTAVE = 4
+"""Lengths of prefills computed per factor of two."""
+FEW = 64
+"""Most distinct prompts that are computed exactly."""
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """Step times [s] by batch, context and tokens.
+
+    Attributes
+    ----------
+    contexts : array of int, shape (C,)
+        Contexts of decode steps [tokens].
+    decode, decode_attention : array of float, shape (B + 1, C)
+        Decode steps of 0 .. B requests, and the part of their attention and drafts [s].
+    lengths, other, attention : array, shape (T,)
+        Tokens of a step; its time without attention and output layer; attention of one prompt of this length [s].
+    rows : array of float, shape (R + 1,)
+        The output layer for 0 .. R tokens [s].
+    chunks, caches : array of int, shapes (Q,) and (K,)
+        Sizes of chunks, and of the caches with them [tokens].
+    chunk_attention : array of float, shape (K, Q)
+        Attention of a chunk, by cache and chunk [s].
+    """
+
+    contexts: Any
+    decode: Any
+    decode_attention: Any
+    lengths: Any
+    other: Any
+    attention: Any
+    rows: Any
+    chunks: Any
+    caches: Any
+    chunk_attention: Any
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Arrays of one axis in the order in which the loop reads them."""
+        decode, part, grid = (values.ravel() for values in (self.decode, self.decode_attention, self.chunk_attention))
+        return self.contexts, decode, part, self.lengths, self.other, self.rows, self.chunks, self.caches, grid
+
+
+def step_table(
+    steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budget: int, chunked: bool, keys: int | None = None
+) -> StepTable:
+    """Compute the table.
+
+    Parameters
+    ----------
+    steps : ReplicaSteps
+        Steps of the replica; its service spans the contexts of all requests.
+    prompts : array of int
+        Distinct numbers of tokens of prompts that are computed, in ascending order [tokens].
+    longest : int
+        Most tokens of prompts in a step [tokens].
+    batch : int
+        Most requests in the engine [-].
+    budget : int
+        Tokens of a step [tokens].
+    chunked : bool
+        Tabulate chunks of prompts too.
+    keys : int, optional
+        Longest prompt, cached tokens included; by default the longest of `prompts` [tokens].
+    """
+    contexts = _contexts(steps)
+    decode = np.empty((batch + 1, len(contexts)))
+    part = np.zeros_like(decode)
+    for place, context in enumerate(contexts):
+        decode[:, place] = _by_batch(lambda n, c=context: steps.decode_step_seconds(n, c), batch)  # type: ignore[misc]
+        if chunked:
+            part[:, place] = _by_batch(lambda n, c=context: _beside(steps, n, c), batch)  # type: ignore[misc]
+    each_token = steps.service.tokens_at_once
+    rows = _by_batch(steps.output_seconds, batch * each_token)
+    least = 1 if chunked else int(prompts[0])
+    own = prompts.tolist() if len(prompts) <= FEW else prompts[:1].tolist()
+    piece = int(prompts[-1])
+    knots: dict[int, tuple[float, float]] = {}
+    for tokens in [*own, *spaced(least, longest + batch * each_token * chunked, PER_OCTAVE)]:
+        sequences = -(-tokens // piece)  # a step longer than the longest prompt has several
+        each = -(-tokens // sequences)
+        seconds, attention_seconds = steps.chunk_seconds(each, each, sequences)
+        output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
+        knots[sequences * each] = seconds - attention_seconds - output, attention_seconds
+    other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
+    ends = (min(budget, piece), keys or piece) if chunked else (1, 1)
+    chunks, caches = ([*spaced(1, end - 1, 1)[:-1], end] for end in ends)
+    grid = [[_chunk(steps, queries, keys) if chunked else 0.0 for queries in chunks] for keys in caches]
+    return StepTable(
+        contexts=np.array(contexts),
+        decode=decode,
+        decode_attention=part,
+        lengths=np.array(sorted(knots)),
+        other=other.copy(),
+        attention=attention.copy(),
+        rows=rows,
+        chunks=np.array(chunks),
+        caches=np.array(caches),
+        chunk_attention=np.array(grid),
+    )
+
+
+def _beside(steps: ReplicaSteps, batch: int, context: int) -> float:
+    """Compute what the decode step of a batch adds to the products that it shares with prompts [s]."""
+    return attended_seconds(steps.decode(batch, context)) + steps.draft_step_seconds(batch, context)
+
+
+def _by_batch(compute: Callable[[int], float], batch: int) -> Any:
+    times = BatchTimes(compute)
+    return np.array([0.0, *(times(size) for size in range(1, batch + 1))])
+
+
+def _contexts(steps: ReplicaSteps) -> list[int]:
+    """List contexts: those of a plan, powers of two, and those at which a window fills or a chunk begins."""
+    first, last = steps.service.contexts
+    knots = {edge for span in steps.bends() for edge in span} | set(sampled(first, last))
+    return sorted(knots | {1 << power for power in range(first.bit_length(), last.bit_length())})
+
+
+def spaced(least: int, most: int, per_octave: int) -> list[int]:
+    """List lengths from `least` to the first beyond `most`, evenly spaced in their logarithm."""
+    knots, power = {least}, 0
+    while max(knots) <= most:
+        power += 1
+        knots |= {max(least, int(2 ** (power / per_octave)))}
+    return sorted(knots)
+
+
+def _chunk(steps: ReplicaSteps, queries: int, keys: int) -> float:
+    """Compute the attention of a chunk [s]; a cache smaller than the chunk counts as the chunk itself."""
+    try:
+        return steps.chunk_seconds(queries, max(queries, keys))[1]
+    except InputError as error:
+        raise InputError(f"policy: 'chunked' given, but {error}; allowed: prefill-first") from None

@@ -1,0 +1,267 @@
+"""Fastest attention kernel of a call: algorithms in their declared order of preference, timed by `estimate`.
+
+In serving the tiles are those of the solver at two lengths of the same kind of call. A new length then needs no search,
+and a longer context is never faster because of a better tile. In training they are the default tiles of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from iomodel.algorithms import answering, name_of
+from iomodel.common.cache import BoundedCache, per_device
+from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.placement.implementations import implementations_for
+from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.question import Question
+from iomodel.studies.estimate import estimate
+from iomodel.timing.estimate_result import Estimate
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.span import Span
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import KV_MULTIPLE
+from iomodel.workloads.masks.documents import Documents
+
+MOST = 1 << 14
+"""Cached results."""
+TYPICAL = (1024, 16384)
+"""Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
+MOST_SPLITS = 64
+"""Most parts into which the keys of a sequence are split [-]."""
+FEW_ROWS = 128
+"""Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
+
+
+_Choice = tuple[Mapping[str, int] | None, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class AttentionClock:
+    """A timer of attention calls on one device."""
+
+    device: Hardware
+    parameters: Parameters = DEFAULT
+    algorithm: Algorithm | None = None
+    known: BoundedCache[tuple[str, Span]] = field(default_factory=lambda: BoundedCache(MOST), compare=False, repr=False)
+    tiles: BoundedCache[tuple[Mapping[str, int] | None, ...]] = field(
+        default_factory=lambda: BoundedCache(MOST), compare=False, repr=False
+    )
+
+    def fastest(self, call: Attention) -> tuple[str, Span]:
+        """Find the fastest algorithm and its time; raise the last error if no algorithm takes the call."""
+        return self.known.get(call, lambda: self._of_one_head(call))
+
+    def _of_one_head(self, call: Attention) -> tuple[str, Span]:
+        alike = _one_head(call)
+        return self._fastest(call) if alike == call else self.fastest(alike)
+
+    def _fastest(self, call: Attention) -> tuple[str, Span]:
+        timed: list[tuple[float, Algorithm, _Choice]] = []
+        refused: IOModelError | None = None
+        for algorithm in self._algorithms(call):
+            for choice in self._choices(algorithm, call):
+                try:
+                    timed.append((self._seconds(algorithm, call, *choice), algorithm, choice))
+                except IOModelError as error:  # too large a tile, or a call or device that the kernel does not support
+                    refused = error
+            if timed and not _few(call):
+                break  # those that follow cover devices and calls that this one does not support
+        if not timed:
+            raise refused or IOModelError(f"attention: no algorithm takes {call}")
+        _, algorithm, choice = min(timed, key=itemgetter(0))
+        return name_of(algorithm), self._timed(algorithm, call, *choice)
+
+    def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
+        """List the tiles and options to try, each once."""
+        choices: list[_Choice] = []
+        for asked in self._options(algorithm, call):
+            for tiles in self._tiles(algorithm, call, asked):
+                choice = tiles, _whole_tiles(asked, tiles, call)
+                choices += [] if choice in choices else [choice]
+        return choices
+
+    def _algorithms(self, call: Attention) -> Sequence[Algorithm]:
+        """List the algorithms to try in order: for a prefill, those with a kernel for the device come first.
+
+        Decoding has kernels on every device that no implementation here states, so that the textbook's stand in.
+        """
+        if self.algorithm is not None:
+            return (self.algorithm,)
+        preferred = answering(call)
+        if _few(call):
+            return preferred
+        return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
+
+    def _seconds(
+        self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+    ) -> float:
+        """Rank a candidate by the time of its fastest launch [s]."""
+        if tiles is None:
+            return self._timed(algorithm, call, tiles, options).seconds
+        return (
+            Question.ask(algorithm, call, self.device, None, options, parameters=self.parameters)
+            .launched(tiles)
+            .seconds
+        )
+
+    def _timed(
+        self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+    ) -> Span:
+        result = estimate(algorithm, call, self.device, tiles, parameters=self.parameters, **options)
+        return attention_span(result, self._conversion(call, result.cost))
+
+    def _conversion(self, call: Attention, cost: Cost) -> float:
+        """Time the conversion of elements of 4 bits to the type of the products, at every load of a tile [s].
+
+        It runs beside the loads and the products, as that of weights does.
+        """
+        rate = rates(self.device, call.dtype).fp32
+        if rate is None or call.kv_dtype not in KV_MULTIPLE:
+            return 0.0
+        return (cost.reads.get("K", 0) + cost.reads.get("V", 0)) * self.parameters.convert_ops / rate
+
+    def _options(self, algorithm: Algorithm, call: Attention) -> Iterator[dict[str, Any]]:
+        """List options to try: packed groups of heads, and keys split among blocks, if there are few rows."""
+        if "forward" not in algorithm.directions:
+            raise InputError(
+                f"attention_algorithm: {algorithm.name!r} given; allowed: one with a forward pass, such as flash2"
+            )
+        accepted, few = algorithm.takes("forward"), _few(call)
+        packed = few and call.group > 1
+        if "splits" not in accepted:
+            yield {"packed": packed, **({"lse": False} if "lse" in accepted else {})}
+        elif few or self.algorithm is not None:
+            yield from ({"packed": packed, "splits": splits} for splits in self._splits(call))
+
+    def _splits(self, call: Attention) -> Iterator[int]:
+        units = rates(self.device, call.dtype).units
+        splits = 1
+        most = 1 if units is None else min(MOST_SPLITS, 4 * units // (call.batch * call.kv_heads))
+        while splits == 1 or splits <= most:
+            yield splits
+            splits *= 2
+
+    def _tiles(
+        self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any]
+    ) -> tuple[Mapping[str, int] | None, ...]:
+        """Collect the best tiles of typical calls of this kind; None (the tiles of the call itself) without any."""
+        decoding = _few(call)
+        plain = call.memo.get("plain")
+        if plain is None:
+            plain = call.memo["plain"] = call.model_copy(update=_PLAIN)
+        kind = (algorithm, tuple(options.items()), call.q_len if decoding else 0, plain)
+
+        def best() -> tuple[Mapping[str, int] | None, ...]:
+            lengths = TYPICAL[-1:] if decoding else TYPICAL
+            tiles = dict.fromkeys(self._typical(algorithm, call, options, length) for length in lengths)
+            return tuple(entry for entry in tiles if entry) or (None,)
+
+        return self.tiles.get(kind, best)
+
+    def _typical(
+        self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int
+    ) -> Mapping[str, int] | None:
+        decoding = _few(call)
+        queries, batch = (min(call.q_len, length), 8) if decoding else (length, 1)
+        mask = "causal" if isinstance(call.mask, Documents) else call.mask
+        if "splits" in options:
+            options = {**options, "splits": min(options["splits"], 4)}
+        try:
+            typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
+            if not implementations_for(algorithm, typical, self.device, None):  # pages hardly change it
+                typical = typical.model_copy(update={"page_size": None})
+            asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
+            return default_tiles(asked)[0]
+        except IOModelError:
+            return None
+
+
+def attention_span(result: Estimate, least: float = 0.0) -> Span:
+    """Return the span of an estimate, which takes at least a given time [s]."""
+    return Span(
+        max(result.seconds, least),
+        sum(kernel.streamed_bytes for kernel in result.kernels),
+        result.requested_bytes,
+        result.cost.useful_flops,
+        tuple(result.breakdown.items()),
+        tuple(result.tiles.items()),
+    )
+
+
+def _whole_tiles(options: Mapping[str, Any], tiles: Mapping[str, int] | None, call: Attention) -> Mapping[str, Any]:
+    """Limit the splits to the key tiles of a call, so that a shorter call has every choice of a longer one."""
+    if "splits" not in options or tiles is None or "block_kv" not in tiles:
+        return options
+    return {**options, "splits": min(options["splits"], -(-call.kv_len // tiles["block_kv"]))}
+
+
+def _one_head(call: Attention) -> Attention:
+    """Return the call with each group of heads as a sequence of its own, which takes the same time.
+
+    Calls of different tensor parallelism are then the same, unless a tensor has an entry per head.
+    """
+    if call.kv_heads == 1 or call.alibi or call.sinks or call.kv_scales is not None:
+        return call
+    heads = call.kv_heads
+    return call.model_copy(update={"batch": call.batch * heads, "heads": call.group, "kv_heads": 1})
+
+
+def _few(call: Attention) -> bool:
+    """Check that a group of heads has few rows, as in decoding."""
+    return call.q_len * call.group <= FEW_ROWS
+
+
+_PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
+"""Fields of a call that its tiles do not depend on, with fixed values."""
+
+
+@per_device
+def attention_clock(
+    device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None
+) -> AttentionClock:
+    """Build the attention timer of a device, for the fastest algorithm or a fixed one."""
+    return AttentionClock(device, parameters, algorithm)
+
+
+@dataclass(frozen=True)
+class PassClock(AttentionClock):
+    """A timer of one pass of attention calls at the default tiles, of the fastest kernels or of fixed ones."""
+
+    direction: str = "forward"
+    implementation: str | None = None
+
+    def fastest(self, call: Attention) -> tuple[str, Span]:
+        """Find the fastest algorithm with this pass, and its time."""
+        passed = call.model_copy(update={"direction": self.direction})
+        algorithms = (self.algorithm,) if self.algorithm is not None else tuple(answering(passed))
+        return _fastest_pass(self.device, passed, self.parameters, algorithms, self.implementation)
+
+
+@per_device
+def _fastest_pass(
+    device: Hardware,
+    call: Attention,
+    parameters: Parameters,
+    algorithms: tuple[Algorithm, ...],
+    implementation: str | None,
+) -> tuple[str, Span]:
+    spans: list[tuple[str, Span]] = []
+    refused: IOModelError | None = None
+    for algorithm in algorithms:
+        try:
+            result = estimate(algorithm, call, device, implementation=implementation, parameters=parameters)
+        except (InputError, SpecError, InfeasibleError) as error:
+            refused = error
+        else:
+            spans.append((name_of(algorithm), attention_span(result)))
+    if not spans:
+        assert refused is not None
+        raise refused
+    return min(spans, key=lambda entry: entry[1].seconds)

@@ -1,0 +1,162 @@
+"""Kernels of one decoder layer on one rank with their times, in the launch order of a serving engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
+from iomodel.planning.step.attention_parts import attention_parts
+from iomodel.planning.step.expert_loads import (
+    TokensPerExpert,
+    approximate_skew,
+    approximate_tokens_per_expert,
+    busiest,
+)
+from iomodel.planning.step.layout import mlp_linears
+from iomodel.planning.step.links import all_to_all
+from iomodel.planning.step.recurrent_parts import recurrent_parts
+from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.streamed import streamed
+from iomodel.workloads.call import ELEMENT_SIZE
+
+
+def layer_parts(layer: DecoderLayer, at: StepSetting) -> Iterator[Part]:
+    """List the kernels of a layer in order."""
+    mixes = layer.attention is not None or layer.recurrent is not None
+    if mixes:
+        yield at.rowwise("norm", "add_norm", at.hidden)
+    if layer.attention is not None:
+        yield from attention_parts(layer, layer.attention, at)
+    if layer.recurrent is not None:
+        yield from recurrent_parts(layer, layer.recurrent, at)
+    if mixes:
+        yield from at.reduced("all-reduce")
+    if layer.mlp is not None:
+        yield at.rowwise("norm", "add_norm", at.hidden)
+    for _ in range(layer.norms - mixes - (layer.mlp is not None)):
+        yield at.rowwise("norm of an output", "norm", at.hidden)
+    if layer.mlp is not None:
+        yield from (_experts if layer.mlp.experts else _dense)(layer, layer.mlp, at)
+        yield from at.reduced("all-reduce")
+    for side in layer.side:
+        linear = at.linear(at.tokens, side.in_features, side.out_features)
+        # Streams between layers (mHC, AltUp) are read and written as a whole when they are mixed.
+        mixed = {"stream mix": side.in_features, "altup router": side.in_features * side.out_features}.get(side.name)
+        for _ in range(side.times):
+            yield at.product(side.name, linear)
+            if mixed is not None:
+                yield at.rowwise("mix of the streams", "norm", mixed)
+
+
+def _dense(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:
+    linears = {linear.name: linear for linear in mlp_linears(mlp, at.hidden, at.layout)}
+    width = linears["up"].out_features
+    yield from at.quantised_by_block("quantise for the MLP", at.type_of(layer, "up"), at.hidden)
+    yield from _two_layers(at, mlp, "", at.tokens, [(at.tokens, 1)], at.hidden, width, at.type_of(layer, "up"))
+    yield from at.adapted([linear for name, linear in linears.items() if name != "down"])
+    yield from at.adapted([linears["down"]])
+
+
+def _experts(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:
+    layout = at.layout
+    yield at.product("router", at.wide(at.tokens, at.hidden, mlp.routes))
+    yield at.rowwise("choose experts", "activation", mlp.routes)  # topk_softmax or moe_fused_gate
+    yield at.rowwise("count tokens of experts", "activation", mlp.experts_per_token)
+    row = mlp.latent_size or at.hidden
+    for name, width_in, width_out in mlp.latent_projections(at.hidden)[:1]:
+        yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
+    tokens = at.tokens * layout.data_parallel
+    expert_groups: TokensPerExpert
+    skew = 1.0
+    if at.routing is None:
+        copies = layout.redundant_experts
+        skew = approximate_skew(mlp.experts, tokens, layout.expert_parallel, copies)
+        expert_groups = approximate_tokens_per_expert(
+            mlp.experts + copies, mlp.experts_per_token, round(skew * tokens), layout.expert_parallel
+        )
+    else:
+        expert_groups = busiest(at.routing, layout.expert_parallel, layout.redundant_experts)
+    exchanged = at.tokens * mlp.experts_per_token * row * ELEMENT_SIZE[at.dtype] // layout.tensor_parallel
+    exchange = None
+    if layout.data_parallel > 1:
+        exchange = all_to_all(at.clock.device, layout.ranks, round(skew * exchanged), layout)
+    if exchange is not None:
+        yield "all-to-all", "communication", exchange
+    weights = at.type_of(layer, "expert up")
+    yield from at.quantised("quantise for experts", weights, row)
+    rows = sum(tokens_each * count for tokens_each, count in expert_groups)
+    if rows:
+        if at.serves:
+            yield from ordered(mlp, at, rows, weights)
+        width = mlp.expert_intermediate_size // layout.expert_width
+        yield from _two_layers(at, mlp, "expert ", rows, expert_groups, row, width, weights)
+    if exchange is not None:
+        yield "all-to-all", "communication", exchange
+    yield at.rowwise("add up experts", "combine_experts", row, mlp.experts_per_token)
+    for name, width_in, width_out in mlp.latent_projections(at.hidden)[1:]:
+        yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
+    if mlp.shared_experts:
+        # SGLang adds them to the routed experts (pull request 4918); vLLM and TensorRT-LLM use a second stream.
+        yield from at.beside(_shared(layer, mlp, at))
+
+
+def _shared(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:
+    """List the kernels of the experts that every token visits."""
+    width = mlp.shared_experts * (-(-mlp.shared_intermediate_size // at.layout.tensor_parallel))
+    dtype = at.type_of(layer, "shared up")
+    yield from at.quantised_by_block("quantise for shared experts", dtype, at.hidden)
+    yield from _two_layers(at, mlp, "shared ", at.tokens, [(at.tokens, 1)], at.hidden, width, dtype)
+    if mlp.shared_gate:
+        yield at.product("shared router", at.wide(at.tokens, at.hidden, 1))
+
+
+def _two_layers(
+    at: StepSetting,
+    mlp: MLPLayer,
+    prefix: str,
+    rows: int,
+    expert_groups: Sequence[tuple[int, int]],
+    row: int,
+    width: int,
+    dtype: str,
+) -> Iterator[Part]:
+    """Time up and down projections, of one MLP or all experts of a rank, with the activation in between."""
+    wide = 2 * width if mlp.gated else width
+    up = [
+        at.linear(tokens_each, row, wide, groups=count, bias=mlp.bias, weight_dtype=dtype)
+        for tokens_each, count in expert_groups
+    ]
+    down = [
+        at.linear(tokens_each, width, row, groups=count, bias=mlp.bias, weight_dtype=dtype)
+        for tokens_each, count in expert_groups
+    ]
+    yield at.product(prefix + ("gate up" if mlp.gated else "up"), *up)
+    yield at.rowwise(f"{prefix}activation", "gated_activation" if mlp.gated else "activation", width, rows=rows)
+    yield from at.quantised_by_block(f"quantise for {prefix}down", dtype, width, rows)
+    yield at.product(f"{prefix}down", *down)
+
+
+BLOCK = 4096
+"""Bytes that a block of the copy moves [B]: 16 for each of 256 threads."""
+
+
+def ordered(mlp: MLPLayer, at: StepSetting, rows: int, weights: str) -> Iterator[Part]:
+    """Time the kernels between the choice of experts and their products, which have `rows` rows on a rank.
+
+    Two kernels count and sort the tokens of experts (moe_align_block_size of vLLM and SGLang; buildExpertMaps of
+    TensorRT-LLM has one up to 256 tokens and three for more), one sets the offsets of the grouped products, and one
+    copies the rows (expandInputRows of cpp/tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_kernels.cu, which
+    FlashInfer has too). Without the second, the third and the fourth, layers of Qwen3 235B and DeepSeek-V3 on one of
+    eight H100, H200 and B200 took 10 to 60 us longer than predicted with 64 to 512 tokens (CUTLASS kernels of
+    TensorRT-LLM in bf16 and fp8, aiconfigurator 0.12.0, moe_perf).
+
+    A rank of several groups received each of its rows; one of a single group copies those of its tokens.
+    """
+    tokens = min(rows, at.tokens) if at.layout.data_parallel == 1 else rows
+    yield at.rowwise("sort tokens by expert", "activation", mlp.experts_per_token)
+    yield at.rowwise("offsets of experts", "activation", 1, rows=mlp.experts)
+    row = (mlp.latent_size or at.hidden) * at.product_size(weights)
+    sizes = {"tokens": ceil(tokens * row), "rows": ceil(rows * row)}
+    name = "rows in the order of experts"
+    yield name, "other", streamed(at, name, sizes, 0, ceil(sizes["rows"] / BLOCK), matrix=False)

@@ -1,0 +1,204 @@
+"""Arguments of a step: model, layout, routing, and the types that precisions stand for.
+
+Products of quantised weights run at the matrix rate of the type in which both operands are multiplied. Weights in fp8
+and nvfp4 are multiplied with activations of their own type where the device has the rate on file; others
+are converted to the type of the activations on chip ("w4a16").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.models.registry import ModelSpec
+from iomodel.models.registry import model as find_model
+from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
+from iomodel.timing.parameters import Parameters
+from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
+from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, served
+from iomodel.workloads.linear import WEIGHT_QUARTERS
+
+TYPES = ("dtype", "weight_dtype", "linear_dtype", "kv_dtype")
+
+
+def as_model(model: ModelSpec | str) -> ModelSpec:
+    """Resolve a model or its name."""
+    return model if isinstance(model, ModelSpec) else find_model(model)
+
+
+def as_layout(layout: object) -> Layout:
+    """Validate a layout, or raise InputError."""
+    if not isinstance(layout, Layout):
+        raise InputError(f"layout: {shown(layout)} given; allowed: an iomodel.Layout")
+    return layout
+
+
+def as_parameters(parameters: object) -> Parameters:
+    """Validate parameters of the time model, or raise InputError."""
+    if not isinstance(parameters, Parameters):
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
+    return parameters
+
+
+def linear_layers(model: ModelSpec | str, layout: Layout = Layout()) -> tuple[LinearLayer, ...]:  # noqa: B008 - frozen
+    """List every linear layer of a model as seen by one rank, over all pipeline stages.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        A model, or the name of one.
+    layout : Layout
+        Parallel layout of the model.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        The model is unknown; its heads or widths do not divide among the ranks of the layout.
+
+    Examples
+    --------
+    >>> layers = linear_layers("llama-3-8b")
+    >>> layers[0], layers[-1]  # doctest: +NORMALIZE_WHITESPACE
+    (LinearLayer(name='q', in_features=4096, out_features=4096, times=32, sharing='columns'),
+     LinearLayer(name='output', in_features=4096, out_features=128256, times=1, sharing='columns'))
+    >>> sum(layer.in_features * layer.out_features * layer.times for layer in layers)  # all but embeddings and norms
+    7504658432
+    """
+    spec, shared = as_model(model), as_layout(layout)
+    shared.check(spec)
+    counts: dict[LinearLayer, int] = {}
+    for layer, times in spec.counted.items():
+        for linear in layer_linears(layer, spec.hidden_size, shared):
+            key = linear._replace(times=1)
+            counts[key] = counts.get(key, 0) + times * linear.times
+    vocabulary = -(-spec.vocab_size // shared.tensor_parallel)
+    head = LinearLayer("output", spec.hidden_size, vocabulary, 1, "columns")
+    return (*(linear._replace(times=times) for linear, times in counts.items()), head)
+
+
+def types_of(spec: ModelSpec, device: Hardware, asked: Mapping[str, Any]) -> dict[str, str]:
+    """Resolve the types of activations, products, matrices and cache, with defaults for missing ones."""
+    dtype, weight_dtype, linear_dtype, kv_dtype = (asked.get(name) for name in TYPES)
+    check_types(asked, WEIGHT_QUARTERS | WEIGHT_SIZE)
+    check_cache(spec, kv_dtype)
+    activations = dtype or served(spec.dtype)
+    weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
+    own = MULTIPLIED[weights] if weights in own_products(device) else activations
+    return {
+        "dtype": activations,
+        "linear_dtype": linear_dtype or own,
+        "weight_dtype": weights,
+        "expert_dtype": weight_dtype or spec.expert_dtype or weights,
+        "kv_dtype": kv_dtype or spec.kv_dtype or activations,
+    }
+
+
+def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
+    """Raise UnknownNameError for a type that is not known; `weights` are those of matrices."""
+    known = {
+        "linear_dtype": PRODUCTS,
+        "dtype": tuple(ELEMENT_SIZE),
+        "kv_dtype": tuple(KV_QUARTERS),
+        "weight_dtype": tuple(weights),
+    }
+    for field, names in known.items():
+        value = types.get(field)
+        if value is not None and (not isinstance(value, str) or value not in names):
+            raise UnknownNameError(field, value, names)
+
+
+def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
+    """Raise InputError for a cache in int4 of rows that are both K and V: no engine keeps these with a zero point."""
+    shared = any(layer.attention and (layer.attention.latent or layer.attention.tied_kv) for layer in spec.counted)
+    if kv_dtype == "int4" and shared:
+        raise InputError(
+            f"kv_dtype: int4 given for {spec.label}, whose rows are both K and V; allowed: bf16, fp8, nvfp4"
+        )
+
+
+def check_routing(spec: ModelSpec, routing: object, tokens: int) -> tuple[int, ...] | None:
+    """Validate the tokens of each expert against every layer with experts, or raise InputError."""
+    if routing is None:
+        return None
+    if isinstance(routing, str) or not isinstance(routing, Sequence):
+        raise InputError(f"routing: {shown(routing)} given; allowed: the tokens of each expert, as a list")
+    counts = tuple(as_integer("routing", count, least=0) for count in routing)
+    for layer in spec.counted:
+        mlp = layer.mlp
+        if mlp is None:
+            continue
+        expected = (mlp.experts, mlp.experts_per_token * tokens)
+        if mlp.experts and (len(counts), sum(counts)) != expected:
+            raise InputError(
+                f"routing: {len(counts)} experts with {sum(counts)} tokens given; allowed: {expected[0]} experts with "
+                f"{expected[1]} in all, {mlp.experts_per_token} for each of {tokens} tokens"
+            )
+    return counts
+
+
+class Precision(NamedTuple):
+    """Types that a precision stands for; None where the default of the model or the device holds."""
+
+    weight_dtype: str
+    linear_dtype: str | None
+    kv_dtype: str | None
+
+
+PRECISIONS = {
+    "bf16": Precision("bf16", None, "bf16"),
+    "fp8": Precision("fp8", None, "fp8"),
+    "int8": Precision("int8", "int8", None),
+    "fp4": Precision("nvfp4", None, "fp8"),
+    "nvfp4": Precision("nvfp4", None, "fp8"),
+    "mxfp4": Precision("mxfp4", None, None),
+    "int4": Precision("int4-g128", None, None),
+}
+"""Precisions by name: fp4 is nvfp4 weights and activations, int8 W8A8, mxfp4 and int4 weights only."""
+MULTIPLIED = {"fp8": "fp8", "nvfp4": "fp4"}
+"""Type in which weights are multiplied with activations of their own type, if the device can."""
+PRODUCTS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
+"""Types of products of linear layers."""
+ROW_TYPE = {"fp4": "fp8"}
+"""Type of the rows of a product in HBM, where a byte per element is the narrowest that is counted."""
+
+
+def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill the types that are not given from a precision.
+
+    Raises
+    ------
+    UnknownNameError
+        The precision is unknown.
+
+    Examples
+    --------
+    >>> with_precision("fp8", {"kv_dtype": "bf16", "weight_dtype": None})
+    {'kv_dtype': 'bf16', 'weight_dtype': 'fp8', 'linear_dtype': None}
+    """
+    filled = dict(types)
+    if precision is None:
+        return filled
+    if not isinstance(precision, str) or precision not in PRECISIONS:
+        raise UnknownNameError("precision", precision, PRECISIONS)
+    for name, value in PRECISIONS[precision]._asdict().items():
+        filled[name] = value if filled.get(name) is None else filled[name]
+    return filled
+
+
+def own_products(device: Hardware) -> frozenset[str]:
+    """List the types of weights that a device multiplies with activations of their own type."""
+    return frozenset(weights for weights, kind in MULTIPLIED.items() if getattr(device.compute.peak, kind))
+
+
+def check_products(device: Hardware, linear_dtype: str | None) -> None:
+    """Raise InputError for a type of products without a rate on file."""
+    if linear_dtype is None or getattr(device.compute.peak, linear_dtype, None):
+        return
+    known = [kind for kind in PRODUCTS if getattr(device.compute.peak, kind, None)]
+    raise InputError(
+        f"linear_dtype: {linear_dtype} given, but {device.label} has no such matrix peak on file; "
+        f"allowed: {', '.join(known)}"
+    )

@@ -1,0 +1,139 @@
+"""Result of a training step: time by cause, memory, and utilisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.common.display import WARNING, Mark, Result, Table
+from iomodel.common.tabular import Tabular
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.models.spec import ModelSpec
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.training.training_memory import TrainingMemory
+
+LEFT_OUT = (
+    "loading of data, checkpoints, failures",
+    "networks and hosts of many nodes, beyond the overhead",
+    "workspaces, fragmentation and the runtime's memory",
+)
+"""Effects that no training step counts."""
+
+
+@dataclass(frozen=True)
+class TrainingStep(Result, Tabular):
+    """One training step: forward and backward passes of all micro-batches, and the optimizer.
+
+    Attributes
+    ----------
+    batch, seq_len, micro_batch, data_parallel : int
+        Sequences of the step on all devices [-]; tokens of each [tokens]; sequences of one pass of a replica [-];
+        replicas [-].
+    shard, recompute, gradient_dtype, precision, kernels, overlap, attention_algorithm, attention_implementation
+        As asked.
+    recompute_layers : int or None
+        Layers of each stage that run again in backward passes, the first ones [-]; None for all.
+    virtual_stages : int
+        Parts of the model on each device of a pipeline [-].
+    seconds : float
+        Time of the step [s].
+    serial_seconds : float
+        Time of the step if no collective and no send ran beside a pass [s].
+    breakdown : mapping of str to float
+        Time of the longest stage by cause; the times sum to `seconds` [s].
+    memory : TrainingMemory
+        Bytes on the fullest device.
+    model_flops : int
+        FLOPs of the model on all devices: three times the products and visible pairs of the forward pass [FLOP].
+    left_out : tuple of str
+        Effects omitted.
+    """
+
+    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "fits")
+
+    model: ModelSpec
+    hardware: Hardware
+    layout: Layout
+    batch: int
+    seq_len: int
+    micro_batch: int
+    data_parallel: int
+    shard: str
+    recompute: str
+    gradient_dtype: str
+    precision: str
+    virtual_stages: int
+    kernels: str
+    overlap: tuple[str, ...]
+    attention_algorithm: str | None
+    attention_implementation: str | None
+    seconds: float
+    serial_seconds: float
+    breakdown: Mapping[str, float]
+    memory: TrainingMemory
+    model_flops: int
+    left_out: tuple[str, ...] = LEFT_OUT
+    recompute_layers: int | None = None
+
+    @property
+    def devices(self) -> int:
+        """Number of all devices [-]."""
+        return self.layout.devices * self.data_parallel
+
+    @property
+    def bubble(self) -> float:
+        """Idle time over working time, (p - 1) / (m v) for p stages, m micro-batches and v virtual stages [-]."""
+        micro_batches = self.batch // (self.data_parallel * self.layout.data_parallel * self.micro_batch)
+        return (self.layout.pipeline_parallel - 1) / (micro_batches * self.virtual_stages)
+
+    @property
+    def tokens_per_second_per_device(self) -> float:
+        """Trained tokens per second and device [tokens/s]."""
+        return self.batch * self.seq_len / self.seconds / self.devices
+
+    @property
+    def mfu(self) -> float:
+        """FLOPs of the model over the time, as a share of the devices' peak in the precision [-]."""
+        return self.model_flops / self.seconds / self.devices / rates(self.hardware, self.precision).peak
+
+    @property
+    def fits(self) -> bool | None:
+        """True if the memory holds the step; None for a device without a capacity on file."""
+        hbm = self.hardware.memory.hbm
+        capacity = None if hbm is None else hbm.capacity
+        return None if capacity is None else self.memory.total <= capacity.value
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per cause of time [s]."""
+        return [{"cause": cause, "seconds": seconds} for cause, seconds in self.breakdown.items()]
+
+    def tables(self) -> list[Table | str]:
+        """Return the tables of the terminal."""
+        title = (
+            f"{self.model.title} on {self.devices:,} x {self.hardware.name}: {self.batch:,} sequences of "
+            f"{self.seq_len:,} tokens, MFU {100 * self.mfu:.1f} %"
+        )
+        times = [(cause, f"{seconds:,.4f}") for cause, seconds in self.breakdown.items() if seconds]
+        parts = {name: size for name, size in self.memory.to_dict().items() if name != "total"}
+        sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", self.memory.total))]
+        return [
+            Table(title, ("cause", ">time [s]"), [*times, ("all", f"{self.seconds:,.4f}")]),
+            Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
+        ]
+
+    def _excess(self) -> list[Mark]:
+        """Return a note where the memory does not hold the step."""
+        if self.fits is not False:
+            return []
+        hbm = self.hardware.memory.hbm
+        assert hbm is not None
+        assert hbm.capacity is not None
+        excess = (self.memory.total - float(hbm.capacity.value)) / 1e9
+        return [
+            Mark(
+                f"does not fit: {excess:,.2f} GB beyond the {float(hbm.capacity.value) / 1e9:,.2f} GB of a device",
+                WARNING,
+            )
+        ]

@@ -1,0 +1,100 @@
+"""Answer to a question: the fastest tiles of the kernels of a device, or those of proven least traffic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from iomodel.algorithms import name_of
+from iomodel.common.validation import as_integer
+from iomodel.errors import InfeasibleError, InputError, shown
+from iomodel.nests.implementation import TEXTBOOK
+from iomodel.placement.implementations import no_kernel
+from iomodel.solving.question import Question
+from iomodel.solving.solution import Solution
+from iomodel.solving.textbook import solve_textbook
+from iomodel.workloads.call import Call
+from iomodel.workloads.linear import Linear
+
+
+def answer(question: Question, objective: str | None = None, share: Fraction = Fraction(0), top: int = 1) -> Solution:
+    """Find the best tiles of a question.
+
+    Parameters
+    ----------
+    question : Question
+        The call, on a device or under a budget.
+    objective : {"time", "traffic"}, optional
+        The quantity minimised; the time by default, where kernels of the device run the call.
+    share : Fraction
+        The share of the least traffic that may be given up for the largest block_kv [-].
+    top : int
+        Number of choices listed [-].
+    """
+    by_traffic = objective == "traffic" or bool(share)
+    if not by_traffic and _runs_a_pass(question):
+        _check_memory(question)
+        from iomodel.solving.both_directions import solve_both  # imports the time model
+
+        return solve_both(question, lambda part: answer(part, top=top), top)
+    kernels, wanted = question.kernels, question.implementation
+    if isinstance(question.call, Linear) and (by_traffic or question.min_block_kv is not None):
+        if wanted is not None and kernels:
+            raise InputError(
+                f"implementation: {kernels[0].name!r} given for least traffic; allowed: 'textbook', or by time"
+            )
+        kernels, wanted = [], TEXTBOOK
+    if kernels:
+        _check_memory(question)
+    if objective == "time" and (share or not kernels):
+        obstacle = f"epsilon {float(share)}" if share else f"no implementation of {name_of(question.algorithm)}"
+        raise InputError(
+            f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
+        )
+    if as_integer("top", top) > 1 and (by_traffic or not kernels):
+        raise InputError(f"top: {top} given; allowed: 1, unless an implementation is solved by time")
+    if kernels:
+        return _by_kernels(question, share, top, by_traffic)
+    if as_integer("min_blocks_per_sm", question.min_blocks_per_sm) != 1:
+        raise InputError(
+            f"min_blocks_per_sm: {shown(question.min_blocks_per_sm)} given; allowed: with an implementation"
+        )
+    if wanted is not None:
+        return solve_textbook(question, share)
+    if objective is None and not share:
+        from iomodel.solving.descent import solve_on_textbook  # imports the time model
+
+        solution = solve_on_textbook(question)
+        if solution is not None:
+            return solution
+    return solve_textbook(question, share, notes=(no_kernel(question.algorithm, question.call, question.device),))
+
+
+def _by_kernels(question: Question, share: Fraction, top: int, by_traffic: bool) -> Solution:
+    """Find the best tiles of the first implementation in which one fits."""
+    from iomodel.solving.fastest import solve_fastest  # imports the time model
+    from iomodel.solving.fastest_layer import solve_layer
+    from iomodel.solving.on_device import solve_resident
+
+    failure: InfeasibleError | None = None
+    for asked in map(question.by, question.kernels):
+        if isinstance(question.call, Linear):
+            return solve_layer(asked, top)
+        try:
+            return solve_resident(asked, share) if by_traffic else solve_fastest(asked, top)
+        except InfeasibleError as error:
+            failure = failure or error
+    assert failure is not None  # there is a kernel
+    raise failure
+
+
+def _check_memory(question: Question) -> None:
+    """Raise InputError for a bare budget beside the kernels of a device."""
+    if question.memory:
+        raise InputError("implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware")
+
+
+def _runs_a_pass(question: Question) -> bool:
+    """Check that a call goes in both directions, and that a kernel of the device runs one of them."""
+    if not isinstance(question.call, Call) or question.call.direction != "both":
+        return False
+    return any(question.in_direction(direction, question.options).kernels for direction in question.passes)

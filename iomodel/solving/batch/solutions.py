@@ -1,0 +1,249 @@
+"""Solutions of arrays of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import as_array, check_keys, decoded_values, named, plain
+from iomodel.common.tabular import Tabular, flat_columns
+from iomodel.counting.arrays.calls import Calls, calls
+from iomodel.counting.arrays.integers import at_place
+from iomodel.counting.arrays.layers import Layers, layers
+from iomodel.counting.cost_array import CostArray, cost_array
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError, shown
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import LAUNCH, LAUNCH_NAMES, TILES
+from iomodel.solving.batch.bound import bound_bytes
+from iomodel.solving.solution import Solution
+from iomodel.solving.solve import solve
+from iomodel.workloads.call import known_mask
+from iomodel.workloads.workload_kinds import UNMASKED
+
+SEARCH = (
+    "hardware", "sram_bytes", "sram_elements", "alignment", "min_block_kv", "epsilon", "objective", "implementation",
+)  # fmt: skip
+"""Arguments of a search that are no options of the algorithm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions(Result, Tabular):
+    """The best tiles of many problems, with their traffic.
+
+    Attributes
+    ----------
+    tiles : mapping of tile name to array of int64
+        The chosen tiles [rows]; 0 where nothing fits.
+    hbm_bytes, least_hbm_bytes : array of int64
+        The traffic of these tiles, and the least of all that fit [B]; equal unless epsilon is above 0.
+        Python integers where a value exceeds 64 bits.
+    feasible : array of bool
+        True where a tile fits.
+    budget : int or array of int64
+        The memory that the tiles must fit, in `unit`.
+    unit : {"B", "elements"}
+        The unit of the budget.
+    seconds : array of float or None
+        With the objective "time", the time of each call [s]; NaN where nothing fits.
+    searched : mapping of str to array
+        With the objective "time", the options that the kernels choose per call.
+    """
+
+    algorithm: str
+    tiles: Mapping[str, Any]
+    hbm_bytes: Any
+    least_hbm_bytes: Any
+    feasible: Any
+    budget: Any
+    unit: str
+    calls: Calls | Layers
+    arguments: Mapping[str, Any]
+    seconds: Any = None
+    searched: Mapping[str, Any] = FrozenDict()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The broadcast shape of all arguments."""
+        return self.feasible.shape  # type: ignore[no-any-return]
+
+    @cached_property
+    def cost(self) -> CostArray:
+        """The traffic and operations of the tiles as arrays, computed on first access.
+
+        Raises
+        ------
+        InputError
+            No tile fits some of the problems.
+        """
+        if not self.feasible.all():
+            raise InputError(
+                f"cost: no tile fits {np.count_nonzero(~self.feasible):,} of {self.feasible.size:,} problems; "
+                "allowed: where all fit, see .feasible"
+            )
+        options = {name: value for name, value in self.arguments.items() if name not in SEARCH}
+        options |= {
+            name: self._uniform(values) if name == "packed" else values for name, values in self.searched.items()
+        }
+        tiles = {name: sizes for name, sizes in self.tiles.items() if name not in LAUNCH_NAMES}
+        return cost_array(self.algorithm, **self.calls.fields, **self.calls.widths, **tiles, **options)
+
+    @staticmethod
+    def _uniform(packed: Any) -> bool:
+        if (packed != packed.flat[0]).any():
+            raise InputError(
+                "cost: some calls are packed and some are not; allowed: where all are alike, see .searched"
+            )
+        return bool(packed.flat[0])
+
+    @cached_property
+    def lower_bound(self) -> Any:
+        """The largest proved lower bound for the algorithm [B], computed on first access."""
+        bounds = bound_bytes(self.algorithm, self.calls, self.budget, self.unit)
+        bounds.flags.writeable = False  # cached beside the tiles
+        return bounds
+
+    @property
+    def ratio(self) -> Any:
+        """Traffic over the lower bound [-]; 0 where nothing fits."""
+        return self.hbm_bytes / self.lower_bound
+
+    def solution(self, index: int | tuple[int, ...] = ()) -> Solution:
+        """Solve one problem with a certificate, by :func:`iomodel.solve`.
+
+        Parameters
+        ----------
+        index : int or tuple of int
+            The place of the problem in the arrays.
+
+        Raises
+        ------
+        InputError
+            There is no such index.
+        InfeasibleError
+            Nothing fits there.
+        """
+        try:
+            every = np.arange(self.feasible.size).reshape(self.shape)
+            place = tuple(map(int, np.unravel_index(int(every[index]), self.shape))) if self.shape else ()
+        except (IndexError, OverflowError, TypeError, ValueError):  # out of range, beyond 64 bits, no index at all
+            raise InputError(f"index: {shown(index)} given; allowed: one of an array of shape {self.shape}") from None
+        return solve_at(self.algorithm, self.calls, self.arguments, place, self.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "shape": list(self.shape),
+            "unit": self.unit,
+            "budget": np.asarray(self.budget).tolist(),
+            "tiles": {name: sizes.tolist() for name, sizes in self.tiles.items()},
+            "hbm_bytes": self.hbm_bytes.tolist(),
+            "least_hbm_bytes": self.least_hbm_bytes.tolist(),
+            "feasible": self.feasible.tolist(),
+            "seconds": None
+            if self.seconds is None
+            else np.asarray(np.where(self.feasible, self.seconds, None)).tolist(),
+            "searched": {name: values.tolist() for name, values in self.searched.items()},
+            "calls": plain({**self.calls.fields, **self.calls.widths}),
+            "arguments": self._arguments(),
+        }
+
+    def _arguments(self) -> dict[str, Any]:
+        device = self.arguments.get("hardware")
+        data = {name: plain(value) for name, value in self.arguments.items() if name != "hardware"}
+        return data | (named("hardware", device) if isinstance(device, Hardware) else {"hardware": device})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Solutions:
+        """Rebuild the solutions from their plain data.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+        objects: Any = Mapping[str, Any]
+        kinds = {"algorithm": str, "shape": tuple[int, ...], "unit": str, "budget": Any, "tiles": objects}
+        kinds |= {"hbm_bytes": Any, "least_hbm_bytes": Any, "feasible": Any, "calls": objects, "arguments": objects}
+        kinds |= {"seconds": Any, "searched": objects}
+        known = decoded_values(kinds, (), data, cls.__name__)
+        check_keys(data, kinds)
+
+        def array(name: str, values: Any) -> Any:
+            return as_array({"dtype": None, "shape": known["shape"], "values": values}, name)
+
+        arguments = dict(known["arguments"])
+        device = decoded_values({"hardware": Hardware | None}, (), arguments, "arguments", "arguments")["hardware"]
+        arguments = {name: value for name, value in arguments.items() if name != "hardware_data"}
+        arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
+        called = _called(find_algorithm(known["algorithm"]), known["calls"], arrays)
+        budget = known["budget"]
+        return cls(
+            known["algorithm"],
+            FrozenDict({name: array(name, sizes) for name, sizes in known["tiles"].items()}),
+            array("hbm_bytes", known["hbm_bytes"]),
+            array("least_hbm_bytes", known["least_hbm_bytes"]),
+            array("feasible", known["feasible"]),
+            budget if isinstance(budget, int) else as_array({"shape": None, "values": budget}, "budget"),
+            known["unit"],
+            called,
+            FrozenDict({**arguments, "hardware": device}),
+            None if known["seconds"] is None else array("seconds", known["seconds"]).astype(np.float64),
+            FrozenDict({name: array(name, values) for name, values in known["searched"].items()}),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Solutions) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.algorithm, self.shape))
+
+    def records(self) -> dict[str, Any]:
+        """Return a column per array argument and answer, with a row per problem."""
+        arguments = {**self.calls.fields, **self.calls.widths, **self.arguments}
+        arguments = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
+        results = {"hbm_bytes": self.hbm_bytes, "least_hbm_bytes": self.least_hbm_bytes, "feasible": self.feasible}
+        results |= {**({} if self.seconds is None else {"seconds": self.seconds}), **self.searched}
+        return flat_columns({**arguments, **self.tiles, **results}, self.shape)
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        units = {entry.name: entry.unit for entry in (*TILES, *LAUNCH)}
+        fits, every = int(np.count_nonzero(self.feasible)), self.feasible.size
+        rows = [("problems", f"{every:,}", ""), ("of which a tile fits", f"{fits:,}", "")]
+        values = {**{name: (sizes, units[name]) for name, sizes in self.tiles.items()}}
+        values |= {"HBM traffic": (self.hbm_bytes, "B"), "least HBM traffic": (self.least_hbm_bytes, "B")}
+        if self.seconds is not None:
+            values["time"] = (np.round(self.seconds * 1e6, 1), "us")
+        for name, (array, unit) in values.items() if fits else ():
+            low, high = array[self.feasible].min(), array[self.feasible].max()
+            rows.append((name, f"{low:,} to {high:,}" if low < high else f"{low:,}", unit))
+        return [Table(f"{self.algorithm}: {self.shape}", ("", ">value", "unit"), rows)]
+
+
+def _called(found: Algorithm, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Calls | Layers:
+    if found.answers in UNMASKED:
+        return layers(UNMASKED[found.answers], fields, arrays)
+    return calls({**fields, "mask": known_mask(fields.get("mask", "full"))}, arrays)
+
+
+def solve_at(
+    algorithm: AlgorithmLike,
+    calls: Calls | Layers,
+    arguments: Mapping[str, Any],
+    place: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> Solution:
+    """Solve one of many problems by :func:`iomodel.solve`."""
+    scalars = {name: at_place(value, place, shape) for name, value in arguments.items()}
+    kernels = {} if arguments.get("objective") == "time" else {"implementation": "textbook"}
+    return solve(algorithm, calls.call(place, shape), **{**scalars, **kernels})

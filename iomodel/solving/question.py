@@ -1,0 +1,276 @@
+"""Questions: a call of an algorithm on a device or under a budget, with the kernels that may run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.arithmetic import ceil_div
+from iomodel.common.cache import per_device
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.options import only_taken
+from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.rates import Rates, rates
+from iomodel.errors import IOModelError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import LAUNCH_NAMES
+from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
+from iomodel.placement.budget import Budget, budget_of
+from iomodel.placement.implementations import implementations_for
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.varlen import VarlenAttention, as_call
+from iomodel.workloads.workload import Workload, as_workload
+
+if TYPE_CHECKING:
+    from iomodel.timing.clock import Clock, TimedLaunch
+
+ROWS = 128
+"""Rows of a tile in the rule for packing [rows]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One call of an algorithm on one device or under a bare budget, as every verb asks it.
+
+    Questions of one device object are equal if their other parts are; hashing all figures of a device is slow.
+
+    Attributes
+    ----------
+    algorithm, call, hardware
+        What is computed, on what, where; no hardware with a bare budget.
+    implementation : str, Implementation or None
+        The kernels wanted; None for the first that runs the call.
+    options : mapping of str to Any
+        The options that are given; the kernels choose others per call.
+    parameters : Parameters
+        The assumptions of the time model.
+    min_block_kv, min_blocks_per_sm : int
+        Limits of the tiles that compete [rows], [-].
+    memory : mapping of str to int
+        A bare budget, `sram_bytes` or `sram_elements`, and the `alignment` of its tiles.
+    """
+
+    algorithm: Algorithm
+    call: Workload
+    hardware: Hardware | None
+    implementation: str | Implementation | None = None
+    options: Mapping[str, Any] = FrozenDict()
+    parameters: Parameters = DEFAULT
+    min_block_kv: int | None = None
+    min_blocks_per_sm: int = 1
+    memory: Mapping[str, Any] = FrozenDict()
+
+    @classmethod
+    def ask(
+        cls,
+        algorithm: AlgorithmLike,
+        workload: Workload,
+        hardware: Hardware | str | None,
+        implementation: str | Implementation | None = None,
+        options: Mapping[str, Any] = FrozenDict(),
+        **more: Any,
+    ) -> Question:
+        """Find the algorithm and the device by their names, and check the call."""
+        call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
+        device = None if hardware is None else as_device(hardware)
+        return cls(find_algorithm(algorithm), call, device, implementation, FrozenDict(options), **more)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            id(self.hardware), self.algorithm, self.call, self.implementation, self.parameters, self.min_block_kv,
+            self.min_blocks_per_sm, self.memory, *_typed(self.options),
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Question) and self._key == other._key
+
+    @property
+    def device(self) -> Hardware:
+        """The device of a question that has one."""
+        assert self.hardware is not None
+        return self.hardware
+
+    @property
+    def budget(self) -> Budget:
+        """The memory of one thread block; raise InputError unless there is exactly one budget."""
+        given = (self.memory.get(name) for name in ("sram_bytes", "sram_elements", "alignment"))
+        return budget_of(self.hardware, *given)
+
+    @property
+    def rates(self) -> Rates:
+        """The rates of the device for the type of the call."""
+        return rates(self.device, self.call.dtype)
+
+    @cached_property
+    def kernels(self) -> Sequence[Implementation]:
+        """The implementations that run the call on the device, in the order in which they are tried."""
+        if self.hardware is None:
+            return []
+        return implementations_for(self.algorithm, self.call, self.hardware, self.implementation)
+
+    @property
+    def library(self) -> Implementation:
+        """The implementation wanted, else the first that runs the call, else the textbook's."""
+        wanted = self.implementation
+        return wanted if isinstance(wanted, Implementation) else next(iter(self.kernels), TEXTBOOK)
+
+    def by(self, kernels: Implementation) -> Question:
+        """Ask for one implementation."""
+        return replace(self, implementation=kernels)
+
+    def choosing(self, options: Mapping[str, Any]) -> Question:
+        """Ask with other options."""
+        return replace(self, options=FrozenDict(options))
+
+    @cached_property
+    def passes(self) -> tuple[str, ...]:
+        """The directions of the call, one after the other."""
+        return DIRECTIONS if self.call.direction == "both" else (self.call.direction,)
+
+    def in_direction(self, direction: str, options: Mapping[str, Any], saving: bool = False) -> Question:
+        """Ask for one pass of a call in both directions, with the options that the algorithm takes there.
+
+        A forward pass that is `saving` stores what the backward pass needs.
+        """
+        assert isinstance(self.call, Attention | VarlenAttention)
+        taken = only_taken(self.algorithm, direction, options)
+        if saving and direction == "forward":
+            taken |= self.algorithm.saved
+        call = self.call.model_copy(update={"direction": direction})
+        return replace(self, call=call, options=FrozenDict(taken))
+
+    def free(self, alike: Attention | VarlenAttention | None = None) -> dict[str, Sequence[Any]]:
+        """Return the values of the options that the kernels search for the call, or for one `alike`."""
+        call = self.call if alike is None else alike
+        assert isinstance(call, Attention | VarlenAttention)
+        taken = self.algorithm.takes(call.direction)
+        return free_options(self.library, call, taken, self.options)
+
+    def choices(self) -> Iterator[dict[str, Any]]:
+        """Yield each combination of the searched options that are not given."""
+        return products(self.free())
+
+    def bound(self, chosen: Mapping[str, Any], tiled: bool = True) -> BoundCall:
+        """Return the call with further options."""
+        return BoundCall.bind(self.algorithm, self.call, {**self.options, **chosen}, tiled=tiled)
+
+    def timer(self, chosen: Mapping[str, Any] = FrozenDict(), tiled: bool = True) -> Timer:
+        """Return the call with further options, and the timer of its tiles."""
+        options = _typed({**self.options, **chosen})
+        return _timer(self.device, self.algorithm, self.call, options, tiled, self.parameters, self.implementation)
+
+    def launched(self, tiles: Mapping[str, int], chosen: Mapping[str, Any] = FrozenDict()) -> TimedLaunch:
+        """Time tiles in their fastest launch, that of their warps and stages if these are among them."""
+        bound, clock = self.timer(chosen)
+        launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
+        return clock.fastest(bound.sizes({name: tiles[name] for name in bound.tiles if name in tiles}), launch)
+
+
+def _typed(options: Mapping[str, Any]) -> tuple[tuple[str, type, Any], ...]:
+    """Return options as a key of a cache, in which True is not 1."""
+    return tuple((name, type(value), value) for name, value in sorted(options.items()))
+
+
+Choice = tuple[Mapping[str, int], Mapping[str, Any]]
+"""Tiles, and the options that go with them."""
+
+
+def best_choice(question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None]) -> Choice | None:
+    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits."""
+    best: tuple[float, Choice | None] = (inf, None)
+    for searched in question.choices():
+        chosen = {**question.options, **searched}
+        sizes = tile(chosen)
+        if sizes is None:
+            continue
+        try:
+            timed = question.launched(sizes, searched)
+        except IOModelError:
+            continue
+        if timed.seconds < best[0]:
+            best = timed.seconds, (FrozenDict(timed.tiles), chosen)
+    return best[1]
+
+
+Timer = tuple[BoundCall, "Clock"]
+"""A call with its options, and the timer of its tiles."""
+
+
+@per_device
+def _timer(
+    device: Hardware,
+    algorithm: Algorithm,
+    call: Workload,
+    options: tuple[tuple[str, type, Any], ...],
+    tiled: bool,
+    parameters: Parameters,
+    implementation: str | Implementation | None,
+) -> Timer:
+    """Build the timer of one pass."""
+    from iomodel.timing.clock import clock_for  # the time model, which a search for traffic does not need
+
+    bound = BoundCall.bind(algorithm, call, {name: value for name, _, value in options}, tiled=tiled)
+    known = rates(device, call.dtype)
+    return bound, clock_for(algorithm, call, device, bound.options, parameters, known, implementation)
+
+
+def free_options(
+    implementation: Implementation,
+    call: Attention | VarlenAttention,
+    taken: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> dict[str, Sequence[Any]]:
+    """Return the values of each option that an implementation searches for a call and that is not given."""
+    return {
+        name: values
+        for name, values in implementation.searched.items()
+        if name not in options and (_underfilled(call) if name == "packed" else name in taken)
+    }
+
+
+def choices(
+    implementation: Implementation,
+    call: Attention | VarlenAttention,
+    taken: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield each combination of the searched options that are not given."""
+    return products(free_options(implementation, call, taken, options))
+
+
+def products(values: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield each combination of the values."""
+    for chosen in product(*values.values()):
+        yield dict(zip(values, chosen, strict=True))
+
+
+def _underfilled(call: Attention | VarlenAttention) -> bool:
+    """Check that packing the rows of grouped heads fills tiles better; lengths that differ are packed."""
+    if call.heads == call.kv_heads:
+        return False
+    return isinstance(call, VarlenAttention) or bool(underfilled(call.q_len, call.group))
+
+
+def underfilled(q_len: Any, group: Any) -> Any:
+    """Check that tiles of one head are filled to less than 0.9 of those of a packed group; numbers or arrays.
+
+    This is the rule of FlashAttention-3 (github.com/Dao-AILab/flash-attention, hopper: heuristics.h, should_pack_gqa).
+    """
+
+    def filled(rows: Any) -> Any:
+        return rows / (ceil_div(rows, ROWS) * ROWS)
+
+    return filled(q_len) < 0.9 * filled(q_len * group)

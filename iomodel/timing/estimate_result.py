@@ -1,0 +1,173 @@
+"""Result of an estimate: time, limiting resource, traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text, trusted
+from iomodel.common.results import Deferred
+from iomodel.common.sketch import BarRow, bars
+from iomodel.common.tabular import Tabular
+from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates
+from iomodel.timing.kernel_time import KernelTime
+from iomodel.timing.level_traffic import LevelTraffic
+from iomodel.timing.parameters import Parameters
+from iomodel.timing.time_shares import time_shares
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Workload
+
+ENDS = ("least", "most")
+
+
+@dataclass(frozen=True)
+class Estimate(Deferred, Result, Tabular):
+    """Estimated time of a call, with its breakdown.
+
+    The time is computed at once; fields that it does not need are computed when they are first read.
+
+    Attributes
+    ----------
+    seconds : float
+        Time of the call [s].
+    bound : str
+        The entry of `breakdown` that takes longest.
+    breakdown : mapping of str to float
+        Time each resource would take if it were the only limit, and the times of trips, tails and launches [s]. They
+        overlap, so they do not sum to `seconds`.
+    dram_bytes : tuple of int
+        Lower and upper bound of the DRAM traffic behind the last cache [B].
+    l2_bytes : tuple of int
+        Lower and upper bound of what leaves the L2 [B]: the DRAM traffic, or more if a last-level cache is behind it.
+    lock_step_bytes : int or None
+        DRAM traffic if all blocks of a wave are in phase [B]; None under a mask, where they are not, and for a device
+        with an unknown L2 cache.
+    compulsory_bytes, requested_bytes : int
+        Each input and output once; requests of the thread blocks [B].
+    flops_per_second, mfu : float
+        FLOPs of visible pairs over the time [FLOP/s], and their share of the datasheet's peak [-].
+    intensity, ridge : float
+        FLOPs of visible pairs over `streamed_bytes`; peak over memory bandwidth [FLOP/B].
+    streamed_bytes : int
+        DRAM traffic behind the time: that of blocks in phase, within `dram_bytes` [B].
+    kernels : tuple of KernelTime
+        Times of the kernels.
+    left_out : tuple of str
+        Effects, and levels of `levels`, omitted because the device's file lacks a figure.
+    assumed : tuple of str
+        Figures that a declared default stands in for, and warnings about the launch.
+    levels : tuple of LevelTraffic
+        The traffic over the boundary of each level of the memory, beside the bound for every schedule there.
+    """
+
+    derived = ("flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
+    enclosing = ("relative",)
+
+    algorithm: str
+    workload: Annotated[Any, Workload]
+    hardware: Hardware
+    tiles: Mapping[str, int]
+    cost: Cost
+    seconds: float
+    bound: str
+    breakdown: Mapping[str, float]
+    dram_bytes: tuple[int, int]
+    l2_bytes: tuple[int, int]
+    lock_step_bytes: int | None
+    compulsory_bytes: int
+    requested_bytes: int
+    kernels: tuple[KernelTime, ...]
+    rates: Rates
+    parameters: Parameters
+    left_out: tuple[str, ...]
+    assumed: tuple[str, ...] = field(default_factory=tuple)
+    levels: tuple[LevelTraffic, ...] = field(default_factory=tuple)
+
+    @property
+    def flops_per_second(self) -> float:
+        """FLOPs of the visible pairs over the time [FLOP/s]."""
+        return self.cost.useful_flops / self.seconds
+
+    @property
+    def mfu(self) -> float:
+        """Share of the matrix peak used by the visible pairs [-]."""
+        return self.flops_per_second / self.rates.peak
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity relative to the DRAM traffic behind the time [FLOP/B]."""
+        return self.cost.useful_flops / self.streamed_bytes
+
+    @property
+    def streamed_bytes(self) -> int:
+        """DRAM traffic behind the time, within its interval [B]."""
+        least, most = self.dram_bytes
+        return min(max(sum(kernel.streamed_bytes for kernel in self.kernels), least), most)
+
+    @property
+    def ridge(self) -> float:
+        """Intensity above which the matrix units, not the memory, are the limit [FLOP/B]."""
+        return self.rates.peak / self.rates.hbm_peak
+
+    @property
+    def distance_to_ridge(self) -> float:
+        """Intensity over the ridge point; below 1 an ideal kernel is memory bound [-]."""
+        return self.intensity / self.ridge
+
+    @property
+    def floor(self) -> float:
+        """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
+        return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per kernel and resource: the time that the resource alone would take [s]."""
+        return [
+            {"kernel": kernel.title, "resource": resource, "seconds": seconds}
+            for kernel in self.kernels
+            for resource, seconds in kernel.breakdown.items()
+        ]
+
+    def sketch(self) -> str:
+        """Draw the time as a sum, and that of each resource."""
+        shares = time_shares(self.kernels, self.seconds)
+        rows = [BarRow("total", shares, f"{self.seconds * 1e6:,.1f} us: {', '.join(shares)}")]
+        rows += [BarRow(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in self.breakdown.items()]
+        return bars(rows)
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        tiles = sizes_text(self.tiles)
+        low, high = self.dram_bytes
+        pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
+        rows = [
+            ("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"),
+            ("bound by", Mark(self.bound, LIMIT), ""),
+            *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
+            (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
+            ("MFU", f"{100 * self.mfu:,.1f}", "%"),
+            ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
+            ("DRAM traffic, at least", f"{low:,}", "B"),
+            ("DRAM traffic, at most", f"{high:,}", "B"),
+            *([] if self.lock_step_bytes is None else [("DRAM traffic, in phase", f"{self.lock_step_bytes:,}", "B")]),
+            *(
+                []
+                if self.l2_bytes == self.dram_bytes
+                else [
+                    (f"leaving the L2, at {end}", f"{size:,}", "B")
+                    for end, size in zip(ENDS, self.l2_bytes, strict=True)
+                ]
+            ),
+            ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
+            ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
+            ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
+        ]
+        notes = trusted(self.left_out, self.assumed)
+        title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
+        tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
+        levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels)
+        levels = levels.with_names("memory", [level.title for level in self.levels])
+        return [*tables, levels] if self.levels else tables

@@ -1,0 +1,75 @@
+"""Options of a service: flat keywords in signatures, docstrings and errors of all functions that take them."""
+
+import inspect
+import re
+
+import pytest
+
+import iomodel
+from iomodel.planning.service import as_service
+from iomodel.planning.service_options import CapacityOptions, ServiceOptions, StepOptions, options_of
+
+TAKING = {
+    "plan": ServiceOptions,
+    "fleet": ServiceOptions,
+    "simulate": ServiceOptions,
+    "pareto": ServiceOptions,
+    "disaggregate": CapacityOptions,
+    "step": StepOptions,
+}
+CHAT = {"prompt": 256, "output": 16}
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_options_are_flat_keywords_with_documentation(name):
+    function, options = getattr(iomodel, name), options_of(TAKING[name])
+    parameters = inspect.signature(function).parameters
+    for option in options.values():
+        parameter = parameters[option.name]
+        assert (parameter.kind, parameter.default) == (inspect.Parameter.KEYWORD_ONLY, None)
+        assert option.doc.endswith(".")
+        assert function.__doc__.count(f"\n{option.name} : {option.kind}\n") == 1
+    assert "service" not in parameters
+    assert "**service" not in function.__doc__
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_every_parameter_is_documented(name):
+    function = getattr(iomodel, name)
+    section = function.__doc__.partition("Parameters\n")[2].partition("Raises\n")[0]
+    entries = [entry for line in re.findall(r"^(\w.*?) : ", section, re.MULTILINE) for entry in line.split(", ")]
+    assert sorted(entries) == sorted(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize(("name", "wrong"), [*((name, "presicion") for name in TAKING), ("step", "engine")])
+def test_an_unknown_option_is_the_error_of_any_function(name, wrong):
+    parameters = inspect.signature(getattr(iomodel, name)).parameters.values()
+    needed = {one.name: None for one in parameters if one.default is one.empty}
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument '{wrong}'$"):
+        getattr(iomodel, name)(**needed, **{wrong: "fp8"})
+
+
+def test_a_precision_sets_the_types_of_every_point():
+    asked = {"batches": [1, 8], "max_count": 1, **CHAT}
+    by_precision = iomodel.pareto("llama-3-8b", "h100-sxm5", precision="fp8", **asked)
+    by_types = iomodel.pareto("llama-3-8b", "h100-sxm5", weight_dtype="fp8", kv_dtype="fp8", **asked)
+    by_lists = iomodel.pareto("llama-3-8b", "h100-sxm5", weight_dtypes=["fp8"], kv_dtypes=["fp8"], **asked)
+    assert by_precision == by_types == by_lists
+    assert {point.weight_dtype for point in by_precision.front} == {"fp8"}
+    with pytest.raises(iomodel.InputError, match="weight_dtypes: given with weight_dtype; allowed: one of both"):
+        iomodel.pareto("llama-3-8b", "h100-sxm5", weight_dtypes=["fp8"], weight_dtype="bf16", **asked)
+
+
+def test_adapters_slow_both_pools_down():
+    asked = {"link": 50e9, **CHAT}
+    plain = iomodel.disaggregate("llama-3-8b", "h100-sxm5", "h100-sxm5", **asked)
+    adapted = iomodel.disaggregate("llama-3-8b", "h100-sxm5", "h100-sxm5", lora=iomodel.Lora(rank=16), **asked)
+    assert adapted.ttft > plain.ttft
+    assert adapted.decode.seconds > plain.decode.seconds
+    assert adapted.decode.memory.weights > plain.decode.memory.weights
+
+
+def test_the_memory_of_a_device_is_computed_once():
+    service, device = as_service("llama-3-8b", **CHAT), iomodel.hardware("h100-sxm5")
+    assert service.memory(device) is service.memory(device)
+    assert service.memory(iomodel.hardware("h200-sxm")) is not service.memory(device)
