@@ -17,7 +17,6 @@ import numba
 import numpy as np
 from numba import types
 
-from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.engine_choice import Array, Runner
@@ -29,9 +28,27 @@ _COMPILING = Lock()
 """Two threads that ask one formula at once compile it once."""
 
 
+def _sum_of_floors(n: Any, m: Any, a: Any, b: Any) -> Any:
+    """Sum floors as `floor_sum`; after one step no number is negative, so that division may be unsigned."""
+    if n <= 0:
+        return 0
+    quotient, offset = a // m, b // m
+    total = quotient * ((n * (n - 1)) >> 1) + offset * n
+    n, m, a, b = np.uint64(n), np.uint64(m), np.uint64(a - quotient * m), np.uint64(b - offset * m)
+    while True:
+        top = a * n + b
+        if top < m:
+            return total
+        n = top // m
+        m, a, b = a, m, top - n * m
+        quotient, offset = a // m, b // m
+        a, b = a - quotient * m, b - offset * m
+        total += np.int64(quotient * ((n * (n - np.uint64(1))) >> np.uint64(1)) + offset * n)
+
+
 @cache
 def _floor_sum() -> Any:
-    return numba.njit(types.int64(*[types.int64] * 4), **OPTIONS)(floor_sum)
+    return numba.njit(types.int64(*[types.int64] * 4), **OPTIONS)(_sum_of_floors)
 
 
 @cache
