@@ -114,6 +114,10 @@ class LazyGroup(PlainText, TyperGroup):
         super().__init__(**settings)
         self.commands = Commands()
 
+    def list_commands(self, context: Any) -> list[str]:  # noqa: ARG002 - as of the base class
+        """Return the names of the commands, whose parsers are not built."""
+        return [*self.commands]
+
     def get_command(self, context: Any, name: str) -> Any:
         """Return the parser of a command; on the help page of all, one without options, which load much."""
         if not context.meta.get(HELPED) or name not in COMMANDS:
