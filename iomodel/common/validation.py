@@ -49,10 +49,10 @@ def finite(value: object) -> TypeGuard[int | float]:
 
 
 def no_endless(data: Mapping[Any, Any]) -> None:
-    """Raise ValueError for a very long range, of which each invalid item would be a separate error."""
+    """Raise InputError for a very long range, of which each invalid item would be a separate error."""
     for name, value in data.items():
         if isinstance(value, range) and value[MOST_ITEMS:]:
-            raise ValueError(f"{shown_name(name)}: {shown(value)} given; allowed: up to {MOST_ITEMS:,} values")
+            raise InputError(f"{shown_name(name)}: {shown(value)} given; allowed: up to {MOST_ITEMS:,} values")
 
 
 class Model(BaseModel, PlainData):
@@ -62,10 +62,7 @@ class Model(BaseModel, PlainData):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", defer_build=True)
 
     def __init__(self, /, **data: Any) -> None:
-        try:
-            no_endless(data)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        no_endless(data)
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_real
 from iomodel.planning.layouts import SERVER, no_room, with_least_layout
@@ -86,6 +86,8 @@ def plan(
     4
     """
     check_names(plan, service)
+    if not isinstance(sensitivity, bool):
+        raise InputError(f"sensitivity: {shown(sensitivity)} given; allowed: True or False")
     device = as_device(hardware)
     served = as_service(model, prompt, output, Layout() if layout is None else layout, **service)
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)

@@ -86,7 +86,9 @@ def tile_map(
     kernels = TEXTBOOK
     if device is not None and not budget:
         kernels = implementation_for(algorithm, as_call(workload), device, implementation)
-    elif implementation not in (None, TEXTBOOK, TEXTBOOK.name):
+    elif not isinstance(implementation, str | Implementation | None) or (
+        implementation not in (None, TEXTBOOK, TEXTBOOK.name)
+    ):
         raise InputError("implementation: given with another budget; allowed: with hardware alone")
     if not kernels.residency or device is None:
         if launch:

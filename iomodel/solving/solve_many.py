@@ -132,7 +132,7 @@ def solve_many(
             declaration, called, hardware, implementation, {**bare, "epsilon": epsilon or None}, min_block_kv,
             {**own, **{name: numbers[name] for name in NUMBERS & numbers.keys()}}, infeasible,
         )  # fmt: skip
-    if implementation not in (None, "textbook"):
+    if not isinstance(implementation, str | None) or implementation not in (None, "textbook"):
         raise InputError(f"implementation: {shown(implementation)} given; allowed: with objective='time'")
     arguments = {**own, **numbers, "hardware": hardware, "epsilon": epsilon}
     problems = Problems(declaration, called, hardware, numbers, own, share, arguments)

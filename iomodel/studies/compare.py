@@ -58,7 +58,7 @@ def having(implementation: str, workload: Workload, algorithms: Sequence[Algorit
     """Select the algorithms that have an implementation; UnknownNameError if none has."""
     able: list[AlgorithmLike] = list(list_algorithms(workload) if algorithms is None else _named(algorithms))
     names = {name: [known.name for known in find_algorithm(name).implementations] for name in able}
-    chosen = [name for name in able if implementation in names[name]]
+    chosen = [name for name in able if isinstance(implementation, str) and implementation in names[name]]
     if not chosen:
         known = sorted({known for each in names.values() for known in each})
         raise UnknownNameError("implementation", implementation, [*known, TEXTBOOK.name])
@@ -162,9 +162,10 @@ def compare(
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
     others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-    others |= {"min_block_kv": min_block_kv, "epsilon": epsilon or None}
+    share = share_of(epsilon)
+    others |= {"min_block_kv": min_block_kv, "epsilon": share or None}
     typed = [name for name, value in others.items() if value is not None]
-    textbook = implementation == TEXTBOOK.name
+    textbook = isinstance(implementation, str) and implementation == TEXTBOOK.name
     if objective is None and not textbook and not typed and isinstance(workload, Shape) and hardware is not None:
         by_default = implementation is not None or has_rates(as_device(hardware), workload.dtype)
         objective = "time" if by_default else "traffic"
@@ -182,7 +183,7 @@ def compare(
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
     memory = {name: others[name] for name in ("sram_bytes", "sram_elements", "alignment") if name in typed}
-    chosen_for, share = _options(workload, options, approximate, algorithms), share_of(epsilon)
+    chosen_for = _options(workload, options, approximate, algorithms)
     inexact = approximations(chosen_for)
     solutions, infeasible = [], []
     for name, chosen in chosen_for.items():

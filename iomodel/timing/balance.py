@@ -273,8 +273,8 @@ def spread(workload: Rows, outer: str, u: int, v: int, packed: bool = False) -> 
     group = workload.group if packed else 1
     rows = {"query": workload.q_len * group, "key": workload.kv_len}
     inner = "key" if outer == "query" else "query"
-    band = None if workload.mask == "full" else band_of(workload.mask, workload.q_len, workload.kv_len)
-    if band is None:
+    band = band_of(workload.mask, workload.q_len, workload.kv_len)
+    if band is None or (band.first is None and band.last is None):
         blocks, longest = ceil_div(rows[outer], u), ceil_div(rows[inner], v)
         return Spread(((longest, blocks),))
     if outer == "query":

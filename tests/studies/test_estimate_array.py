@@ -40,6 +40,12 @@ def test_arguments_broadcast() -> None:
     assert found.streamed_bytes.min() > 0
 
 
+def test_a_window_without_edges_is_no_mask() -> None:
+    call = {"algorithm": "flash2", "hardware": "h100-sxm5", "q_len": [64, 8000], "head_dim": 64}
+    windowed = iomodel.estimate_array(mask=iomodel.Window(), **call, block_q=64, block_kv=64)
+    assert windowed.seconds.tolist() == iomodel.estimate_array(**call, block_q=64, block_kv=64).seconds.tolist()
+
+
 def test_warps_alone_may_be_the_array() -> None:
     found = iomodel.estimate_array(
         "flash2", "a100-sxm4-80gb", q_len=4096, head_dim=128, block_q=128, block_kv=64, warps=[4, 8]

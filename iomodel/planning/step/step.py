@@ -9,8 +9,9 @@ from typing import Any, Literal, Unpack, get_args
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.checked_numbers import as_choice
 from iomodel.planning.service_options import StepOptions, check_names, takes
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.layer_parts import layer_parts
@@ -103,8 +104,7 @@ def step(
     shared_prefix = as_integer("shared_keys", shared_keys, least=0)
     if shared_prefix > keys - queries:
         raise InputError(f"shared_keys: {shared_prefix} given; allowed: up to kv_len - q_len = {keys - queries}")
-    if logits not in get_args(Logits):
-        raise UnknownNameError("logits", logits, get_args(Logits))
+    as_choice("logits", logits, get_args(Logits))
     as_parameters(parameters)
     shared.check(spec)
     check_lora(service.get("lora"), spec)

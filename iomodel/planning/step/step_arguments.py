@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_integer, no_endless
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
@@ -125,6 +125,7 @@ def check_routing(spec: ModelSpec, routing: object, tokens: int) -> tuple[int, .
         return None
     if isinstance(routing, str) or not isinstance(routing, Sequence):
         raise InputError(f"routing: {shown(routing)} given; allowed: the tokens of each expert, as a list")
+    no_endless({"routing": routing})
     counts = tuple(as_integer("routing", count, least=0) for count in routing)
     for layer in spec.counted:
         mlp = layer.mlp

@@ -35,7 +35,7 @@ def import_distributed() -> Any:
 @contextmanager
 def workers(scheduler: Any) -> Iterator[tuple[Executor, int]]:
     """Yield an executor and the number of functions that it runs at a time."""
-    if scheduler is None or scheduler == "threads":
+    if scheduler is None or (isinstance(scheduler, str) and scheduler == "threads"):
         threads = os.cpu_count() or 1
         pool = ThreadPoolExecutor(threads)
         try:
