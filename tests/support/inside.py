@@ -15,7 +15,7 @@ from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
-from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
+from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
 from iomodel.common import derived
 from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from iomodel.cli.numbers import integer
-from iomodel.cli.options import Json
 from iomodel.cli.output import emit
+from iomodel.cli.shared_options import Json
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
 
@@ -43,7 +43,7 @@ def sweep(
     Example:
       iomodel sweep plan.yaml --out traffic.parquet
     """
-    from iomodel.cli.sweep_plans import asked_plans
+    from iomodel.cli.planned_sweeps import asked_plans
     from iomodel.studies.sweeps.dataset import import_xarray
     from iomodel.studies.sweeps.file import plan_file
     from iomodel.studies.sweeps.store import opened
@@ -86,7 +86,7 @@ def _plans(
     arguments: dict[str, Any], where: str, path: Path | None, processes: int | None, resume: bool, json: bool
 ) -> None:
     """Answer a sweep of plans, and write it."""
-    from iomodel.cli.sweep_plans import answered, check_out, summary, tables, write
+    from iomodel.cli.planned_sweeps import answered, check_out, summary, tables, write
     from iomodel.common.display import group
 
     if path is not None:
@@ -101,7 +101,7 @@ def _plans(
 
 def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:
     """Remove the output of an earlier run if requested; never remove a folder of anything else."""
-    from iomodel.cli.sweep_plans import check_place
+    from iomodel.cli.planned_sweeps import check_place
     from iomodel.studies.sweeps.store import stored_plan
 
     check_place(path, table=table, resume=resume)

@@ -14,6 +14,7 @@ import typer
 
 from iomodel.algorithms import algorithm, discovered
 from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.documented import of
 from iomodel.cli.masks import MASKS
 from iomodel.cli.signature import option, switch
 from iomodel.common.display import escape_markup
@@ -58,6 +59,7 @@ def letters(known: Iterable[Entry]) -> list[Entry]:
 DTYPES = get_args(DType)
 KV_DTYPES = get_args(KVType)
 SCALES = tuple(name for part in get_args(Call.model_fields["kv_scales"].annotation) for name in get_args(part))
+SOLVE = "solving.solve:solve"
 LENGTHS = "LIST|@FILE"
 """Integers separated by commas, or a file of integers."""
 MEANINGS = {
@@ -239,21 +241,9 @@ OF_RECURRENCE = [
 ]
 KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED, *OF_LAYER, *OF_RECURRENCE]
 """Fields that a formula depends on, without numbers, with features by name."""
-BUDGET = [
-    option("hardware", "A device, or its YAML file.", "Budget: exactly one", "NAME|FILE", list_hardware),
-    option("sram_bytes", "On-chip memory, such as 232448 or '227 KiB'.", "Budget: exactly one", "SIZE"),
-    option("sram_elements", "On-chip memory in elements, the papers' M.", "Budget: exactly one"),
-    option("alignment", "Alignment of the tiles (that of the device, or 1).", "Solver"),
-    option("min_block_kv", "Smallest allowed block_kv (1).", "Solver"),
-    option("epsilon", "Relative excess traffic allowed for a larger block_kv (0).", "Solver", "SHARE"),
-]
-OBJECTIVE = option(
-    "objective",
-    "time, the default on a device; or traffic, with a proof, the default elsewhere.",
-    "Solver",
-    "NAME",
-    ("time", "traffic"),
-)
+BUDGET = of(SOLVE, "Budget: exactly one", "hardware sram_bytes sram_elements")
+LIMITS = of(SOLVE, "Solver", "alignment min_block_kv epsilon")
+OBJECTIVE = of(SOLVE, "Solver", "objective")
 APPROXIMATE = switch(
     "approximate", "Include algorithms that approximate attention; they are marked and never the best.", "Solver"
 )
@@ -266,8 +256,6 @@ IMPLEMENTATION = option(
 )
 KERNELS = [
     IMPLEMENTATION,
-    OBJECTIVE,
-    option("min_blocks_per_sm", "Least number of blocks per SM with an implementation (1).", "Solver"),
     option(
         "emit",
         "Print the choices within 5 % of the least time as source text: triton.Config of a Triton kernel, CuTe, JSON.",
@@ -275,8 +263,8 @@ KERNELS = [
         "FORM",
         ("triton", "cute", "json"),
     ),
-    option("top", "Number of the fastest choices to list, with an implementation (1).", "Solver"),
 ]
+RANKED = of(SOLVE, "Solver", "objective min_blocks_per_sm top")
 DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", list_hardware)
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
 TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in letters(TILES)]

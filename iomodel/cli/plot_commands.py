@@ -7,28 +7,27 @@ from typing import Annotated, Any
 
 import typer
 
-from iomodel.cli import crossover as crossings
-from iomodel.cli import staircase as stairs
+from iomodel.cli import call_commands as calls
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
-from iomodel.cli.numbers import integer, sizes
-from iomodel.cli.options import (
+from iomodel.cli.call_commands import timed_tiles
+from iomodel.cli.documented import given, of
+from iomodel.cli.numbers import sizes
+from iomodel.cli.output import emit
+from iomodel.cli.required import require
+from iomodel.cli.shared_options import (
     ALGORITHM,
-    BUDGET,
     DEVICE,
     IMPLEMENTATION,
-    KERNELS,
     LAUNCHED,
+    SOLVE,
     TILE,
     WORKLOAD,
     Algorithm,
     Json,
     algorithm_names,
 )
-from iomodel.cli.output import emit
-from iomodel.cli.required import require
 from iomodel.cli.signature import option, switch, with_options
-from iomodel.cli.tiles import timed_tiles
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
@@ -45,14 +44,10 @@ FILE = [
     switch("force", "Replace an existing file.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
-SRAM = [
-    option("sram", "SRAM sizes, such as '32 KiB, 64 KiB' (automatic).", "Solver", "LIST"),
-    *(known for known in BUDGET if known.name in ("alignment", "min_block_kv")),
-]
-BARE = [known for known in BUDGET if known.name in ("sram_bytes", "sram_elements", "alignment")]
-TIMED = [IMPLEMENTATION, *(known for known in (*BUDGET, *KERNELS) if known.name.startswith("min_block"))]
-TILE_NAMES = [parameter.name for parameter in TILE]
-LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
+SRAM = option("sram", "SRAM sizes, such as '32 KiB, 64 KiB' (automatic).", "Solver", "LIST")
+TILES = of(SOLVE, "Solver", "alignment min_block_kv")
+BARE = of(SOLVE, "Solver", "sram_bytes sram_elements alignment")
+TIMED = of(SOLVE, "Solver", "min_block_kv min_blocks_per_sm")
 
 
 @plot.callback(invoke_without_command=True)
@@ -89,7 +84,7 @@ def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
 
 
 @plot.command()
-@with_options(WORKLOAD, [DEVICES], SRAM, ALGORITHM, FILE)
+@with_options(WORKLOAD, [DEVICES, SRAM], TILES, ALGORITHM, FILE)
 def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw HBM traffic against SRAM, with the lower bounds.
 
@@ -99,25 +94,19 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
     from iomodel.plots import traffic_against_sram
 
     def draw() -> Any:
-        devices = (
-            [name.strip() for name in arguments["hardware"].split(",")] if arguments["hardware"] is not None else None
-        )
+        names = arguments["hardware"]
+        devices = None if names is None else [name.strip() for name in names.split(",")]
         requested = None if arguments["sram"] is None else sizes("sram", arguments["sram"])
-        steps = {
-            name: integer(name, arguments[name])
-            for name in ("alignment", "min_block_kv")
-            if arguments[name] is not None
-        }
-        chosen = values.options(arguments, list_algorithms())
-        return traffic_against_sram(
-            algorithms, as_call(values.workload(arguments)), devices, requested, **steps, **chosen
-        )
+        steps = given(arguments, SOLVE, "alignment min_block_kv")
+        chosen = values.options(arguments)
+        call = as_call(values.workload(arguments))
+        return traffic_against_sram(algorithms, call, devices, requested, **steps, **chosen)
 
     _drawn("traffic", arguments, json, draw)
 
 
 @plot.command()
-@with_options(WORKLOAD, [DEVICE], TIMED, ALGORITHM, FILE)
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], TIMED, ALGORITHM, FILE)
 def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the time of every tile that fits a device, with the fastest and the shipped tile marked.
 
@@ -140,8 +129,8 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     from iomodel.plots import feasible_tiles
 
     def draw() -> Any:
-        tile = values.tiles(arguments, TILE_NAMES)
-        more = {**values.tiles(arguments, LAUNCH_NAMES), **values.options(arguments, list_algorithms())}
+        tile = values.tiles(arguments, TILE)
+        more = {**values.tiles(arguments, LAUNCHED), **values.options(arguments)}
         more |= {name: value for name, value in values.budget(arguments).items() if value is not None}
         call = as_call(values.workload(arguments, algorithm))
         return feasible_tiles(algorithm, call, marks={"given": tile} if tile else {}, **more)
@@ -160,7 +149,7 @@ def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     from iomodel.plots import moves as draw
     from iomodel.studies.trace.trace import trace
 
-    tile, chosen = values.tiles(arguments, TILE_NAMES), values.options(arguments, list_algorithms())
+    tile, chosen = values.tiles(arguments, TILE), values.options(arguments)
     call, device = values.workload(arguments, algorithm), arguments["hardware"]
     _drawn("moves", arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
 
@@ -176,7 +165,7 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.plots import on_chip as draw
 
     require(arguments, ("hardware",))
-    tile, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
+    tile, chosen = values.tiles(arguments), values.options(arguments)
     call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
     _drawn(
         "chip", arguments, json, lambda: draw(algorithm, call, arguments["hardware"], tile or None, kernels, **chosen)
@@ -184,8 +173,8 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
 
 
 @plot.command()
-@with_options(*crossings.GROUPS, FILE)
-def crossover(algorithms: crossings.Contenders, *, json: Json = False, **arguments: Any) -> None:
+@with_options(*calls.CROSSED, FILE)
+def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: Any) -> None:
     """Draw traffic, work or time of algorithms over a length, and mark where the best one changes.
 
     Example:
@@ -193,11 +182,11 @@ def crossover(algorithms: crossings.Contenders, *, json: Json = False, **argumen
     """
     from iomodel.plots import crossover as draw
 
-    _drawn("crossover", arguments, json, lambda: draw(crossings.computed(algorithms, arguments)))
+    _drawn("crossover", arguments, json, lambda: draw(calls.crossed(algorithms, arguments)))
 
 
 @plot.command()
-@with_options(*stairs.GROUPS, FILE)
+@with_options(*calls.STEPPED, FILE)
 def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the least traffic at every size of the memory, above the lower bound of any schedule.
 
@@ -206,7 +195,7 @@ def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     """
     from iomodel.plots import staircase as draw
 
-    _drawn("staircase", arguments, json, lambda: draw([stairs.solved(name, arguments) for name in algorithms]))
+    _drawn("staircase", arguments, json, lambda: draw([calls.stepped(name, arguments) for name in algorithms]))
 
 
 def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
@@ -214,8 +203,8 @@ def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
     from iomodel.studies.estimate import estimate
 
     require(arguments, ("hardware",))
-    tiles = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]) or None
-    call, chosen = as_attention(values.workload(arguments)), values.options(arguments, list_algorithms())
+    tiles = values.tiles(arguments) or None
+    call, chosen = as_attention(values.workload(arguments)), values.options(arguments)
     device, kernels = arguments["hardware"], arguments["implementation"]
     return [estimate(name, call, device, tiles, implementation=kernels, **chosen) for name in algorithms]
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from iomodel.cli import values
-from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.numbers import integer
-from iomodel.cli.options import ALGORITHM, IMPLEMENTATION, TILE, WORKLOAD, algorithm_names
 from iomodel.cli.output import emit
+from iomodel.cli.shared_options import ALGORITHM, IMPLEMENTATION, TILE, WORKLOAD, algorithm_names
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.errors import InputError, shown
 
@@ -107,9 +106,9 @@ def _link(algorithm: str | None, arguments: dict[str, Any]) -> str:
         algorithm,
         values.workload(arguments, algorithm),
         arguments["hardware"],
-        values.tiles(arguments, [entry.name for entry in TILE]),
+        values.tiles(arguments),
         arguments["implementation"],
-        **values.options(arguments, list_algorithms()),
+        **values.options(arguments),
     )
     base = arguments["base"]
     if base is not None:
