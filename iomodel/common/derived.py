@@ -7,14 +7,12 @@ are not read. A call of the library writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
+PACKAGE = Path(__file__).parents[1]
 FOLDER = "_derived"
 """The folder, inside the package."""
 ROOMS = (
@@ -29,22 +27,14 @@ pending: dict[str, Callable[[], Any]] | None = None
 def digest(*rooms: str) -> str:
     """Return the digest of the source of every module of some rooms; of :data:`ROOMS` by default."""
     from hashlib import sha256
-    from importlib.resources import files
 
     total = sha256()
     for room in rooms or ROOMS:
-        for name, source in _modules(room, files("iomodel").joinpath(*room.split("/"))):
-            total.update(f"{name}\n{len(source)}\n".encode() + source)
+        place = PACKAGE / room
+        for path in [place] if place.suffix else sorted(place.rglob("*.py")):
+            source = path.read_bytes()
+            total.update(f"{path.relative_to(PACKAGE)}\n{len(source)}\n".encode() + source)
     return total.hexdigest()
-
-
-def _modules(name: str, place: Traversable) -> Iterator[tuple[str, bytes]]:
-    """Yield the modules under a place, by path, in order."""
-    if place.is_dir():
-        for child in sorted(place.iterdir(), key=lambda child: child.name):
-            yield from _modules(f"{name}/{child.name}", child)
-    elif name.endswith(".py"):
-        yield name, place.read_bytes()
 
 
 def read(name: str) -> Any:
@@ -87,7 +77,7 @@ def keep() -> None:
 
 
 def _folder() -> Path:
-    return Path(__file__).parents[1] / FOLDER
+    return PACKAGE / FOLDER
 
 
 def _guarded(path: Path) -> bool:
