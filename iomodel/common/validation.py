@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Annotated, Any, Self, TypeGuard
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self, TypeGuard
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from iomodel.common.results import PlainData
-from iomodel.errors import InputError, nearest_names, shown, shown_name
+from iomodel.errors import InputError, UnknownNameError, nearest_names, shown, shown_name
 
 LARGEST = 10**18
 """Largest accepted length or count, far above any use."""
@@ -131,6 +131,17 @@ def as_integer(name: str, value: object, least: int = 1) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= LARGEST:
         raise InputError(f"{name}: {shown(value)} given; allowed: {integers_from(least)}")
     return number
+
+
+def as_choice(name: str, value: object, allowed: Collection[str]) -> str:
+    """Validate one of several names, or raise UnknownNameError with the name of the field.
+
+    >>> as_choice("unit", "bytes", ("bytes", "elements"))
+    'bytes'
+    """
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise UnknownNameError(name, value, allowed)
 
 
 def integers_from(least: int = 1) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms
-from iomodel.common.validation import as_mapping
+from iomodel.common.validation import as_choice, as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.result import Cost
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
@@ -107,7 +107,6 @@ def pointwise_cost(
     335544320
     """
     kernels = list_algorithms("elementwise")
-    if not isinstance(name, str) or name not in kernels:
-        raise UnknownNameError("kernel", name, kernels)
+    as_choice("kernel", name, kernels)
     types = {"dtype": dtype, "kv_dtype": dtype if kv_dtype is None else kv_dtype}
     return cost(name, Elementwise(rows=rows, channels=channels, others=others, angles=angles, **types))

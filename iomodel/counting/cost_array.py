@@ -16,6 +16,7 @@ from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import check_keys, decoded_values, plain
 from iomodel.common.tabular import Tabular, flat_columns
+from iomodel.common.validation import as_choice
 from iomodel.common.validation import index as in_digits
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
 from iomodel.counting.arrays.integers import as_integers, at_place
@@ -297,8 +298,7 @@ def cost_array(
     >>> costs.reads["K"].tolist()  # 16 and 64, then 8 and 32 passes over K
     [[1048576, 16777216], [524288, 8388608]]
     """
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise UnknownNameError("engine", engine, ENGINES)
+    as_choice("engine", engine, ENGINES)
     if find_algorithm(algorithm).answers in UNMASKED:
         other = {"q_len": q_len, "head_dim": head_dim, "kv_len": kv_len, "kv_heads": kv_heads, "value_dim": value_dim}
         other |= {"batch": batch, "heads": heads, "mask": mask, "direction": direction}

@@ -8,8 +8,9 @@ from typing import get_args
 
 from iomodel.algorithms import list_algorithms
 from iomodel.common.cache import cached_hash
+from iomodel.common.validation import as_choice
 from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.call import Call, Direction, Mask
 from iomodel.workloads.masks.block_mask import BlockMask
@@ -55,8 +56,7 @@ _interned = lru_cache(maxsize=1024)(FormulaKind)
 
 def known_direction(direction: object) -> None:
     """Raise UnknownNameError unless the argument is a direction."""
-    if not isinstance(direction, str) or direction not in get_args(Direction):
-        raise UnknownNameError("direction", direction, get_args(Direction))
+    as_choice("direction", direction, get_args(Direction))
 
 
 def check_answers(declaration: Algorithm, operation: str) -> None:

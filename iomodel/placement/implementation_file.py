@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.common.results import expression_data, plain
+from iomodel.common.validation import as_choice
 from iomodel.common.yaml_files import read_user
-from iomodel.errors import InputError, IOModelError, SpecError, UnknownNameError, shown
+from iomodel.errors import InputError, IOModelError, SpecError, shown
 from iomodel.nests.axis import Tensor
 from iomodel.nests.implementation import DIRECTIONS, Implementation
 
@@ -81,8 +82,7 @@ def _tensor(name: Any, path: str) -> Any:
     from iomodel.nests import tensors
 
     known = {tensor.name: tensor for tensor in vars(tensors).values() if isinstance(tensor, Tensor)}
-    if not isinstance(name, str) or name not in known:
-        raise UnknownNameError(f"{path}: tensor", name, sorted(known))
+    as_choice(f"{path}: tensor", name, sorted(known))
     return plain(known[name])
 
 

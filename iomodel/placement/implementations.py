@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.cache import per_device
+from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
-from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.errors import InputError, SpecError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.implementation_file import is_file, read_implementation
@@ -35,9 +36,7 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
     """
     declaration = find_algorithm(algorithm)
     known = {known.name: known for known in (*declaration.implementations, TEXTBOOK)}
-    if not isinstance(name, str) or name not in known:
-        raise UnknownNameError(f"implementation of {declaration}", name, list(known))
-    return known[name]
+    return known[as_choice(f"implementation of {declaration}", name, known)]
 
 
 def list_implementations(

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from iomodel.common.validation import as_mapping
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, shown
 
 MOST = 1e15
 """Largest accepted price, load or time."""
@@ -35,13 +35,6 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
 def as_share(name: str, value: object) -> float:
     """Validate a share above 0 and at most 1."""
     return as_real(name, value, most=1.0)
-
-
-def as_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Validate one of a few names, or raise UnknownNameError with the nearest."""
-    if isinstance(value, str) and value in allowed:
-        return value
-    raise UnknownNameError(name, value, allowed)
 
 
 def as_prices(prices: object) -> dict[str, float]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from math import floor
 
 from iomodel.common.display import Result, Table
+from iomodel.common.validation import as_choice
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
-from iomodel.planning.checked_numbers import as_choice
 from iomodel.planning.engine_options import ENGINES, OptionNames
 from iomodel.planning.engines import as_engine, command_name, engines_on
 from iomodel.planning.plan_result import Plan
@@ -99,7 +99,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {shown(plan)} given; allowed: the result of iomodel.plan")
-    names = ENGINES[as_choice("engine", command_name(engine), tuple(ENGINES))]
+    names = ENGINES[as_choice("engine", command_name(engine), ENGINES)]
     _check_device(plan, names)
     flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names), *_speculation(plan, names)]
     flags += _adapters(plan, names)

@@ -7,11 +7,11 @@ from math import ceil
 from typing import Any, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.checked_numbers import as_choice, as_prices, as_real
+from iomodel.planning.checked_numbers import as_prices, as_real
 from iomodel.planning.fleet_queue import Replica
 from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
 from iomodel.planning.formatting import gigabytes, layout_text, seconds

@@ -7,12 +7,12 @@ from itertools import islice, product
 from typing import Any, Unpack, cast
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.cheapest import Found, cheapest_point
-from iomodel.planning.checked_numbers import as_choice, as_prices, as_real, as_share
+from iomodel.planning.checked_numbers import as_prices, as_real, as_share
 from iomodel.planning.fleet import as_devices, as_layouts
 from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.layouts import every_layout, with_divided_caches

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, IOModelError, UnknownNameError, shown
 from iomodel.models.spec import ModelSpec
@@ -86,8 +87,7 @@ def sweep_plans(
     ({'prompt': 3, 'hardware': 2}, True)
     """
     xarray = import_xarray()
-    if not isinstance(question, str) or question not in QUESTIONS:
-        raise UnknownNameError("question", question, tuple(QUESTIONS))
+    as_choice("question", question, QUESTIONS)
     constants, axes = _axes(question, fields)
     names = _figures(question, figures, axes)
     sizes = {name: len(values) for name, values in axes.items()}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import finite
+from iomodel.common.validation import as_choice, finite
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.quantity import Quantity
-from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.errors import InputError, SpecError, shown
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, drawing, legend
 from iomodel.plots.estimated import is_estimate, name_of
@@ -124,8 +124,7 @@ def roofs(hardware: Hardware | str, dtype: str = "bf16") -> Roofs:
     (295, 335200000000000.0)
     """
     device = as_device(hardware)
-    if not isinstance(dtype, str) or dtype not in get_args(DType):
-        raise UnknownNameError("dtype", dtype, get_args(DType))
+    as_choice("dtype", dtype, get_args(DType))
     figures = {path: quantity for path, quantity in device.quantities.items() if isinstance(quantity, Quantity)}
 
     def figure(*paths: str) -> Quantity | None:

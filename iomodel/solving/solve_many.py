@@ -13,6 +13,7 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
 from iomodel.counting.arrays.integers import as_integers, frozen
 from iomodel.counting.arrays.layers import Layers, layers, not_default
@@ -115,10 +116,8 @@ def solve_many(
     (array([187, 373]), array([24117248, 12582912]))
     """
     share = share_of(epsilon)
-    if not isinstance(objective, str) or objective not in ("traffic", "time"):
-        raise UnknownNameError("objective", objective, ["traffic", "time"])
-    if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
-        raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
+    as_choice("objective", objective, ("traffic", "time"))
+    as_choice("infeasible", infeasible, ("raise", "mark"))
     integers = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     integers |= {"min_block_kv": min_block_kv, **{name: options[name] for name in sorted(NUMBERS & options.keys())}}
     numbers = {name: as_integers(name, value) for name, value in integers.items() if value is not None}

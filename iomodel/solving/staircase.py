@@ -12,9 +12,9 @@ from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.counting.bounds import Bound, largest_bounds
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.errors import InfeasibleError, InputError
 from iomodel.solving.envelope import Stair, lower_envelope
 from iomodel.solving.question import Question
 from iomodel.solving.textbook import named_tiles, textbook_parts
@@ -240,8 +240,7 @@ def staircase(
     >>> len(stairs.steps), stairs.steps[-1].sram, dict(stairs.steps[-1].tiles)
     (63, 148048, {'block_q': 1000, 'block_kv': 16})
     """
-    if not isinstance(unit, str) or unit not in UNITS:
-        raise UnknownNameError("unit", unit, list(UNITS))
+    as_choice("unit", unit, UNITS)
     for name in ("hardware", "sram_bytes", "sram_elements", "epsilon"):
         if name in options:
             raise InputError(f"{name}: given; allowed: none, because the result holds for every memory")

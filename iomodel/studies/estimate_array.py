@@ -11,10 +11,11 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.integers import as_integers, frozen
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import rates
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.studies.attention_points import AttentionPoints
@@ -69,8 +70,7 @@ def estimate_array(
     (['0.47', '0.56', '0.60'], ['matrix', 'matrix', 'matrix'])
     """
     device, declaration = as_device(hardware), find_algorithm(algorithm)
-    if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
-        raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
+    as_choice("infeasible", infeasible, ("raise", "mark"))
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     if declaration.answers not in (Attention.operation, Linear.operation):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike
-from iomodel.common.validation import as_integer, as_mapping
+from iomodel.common.validation import as_choice, as_integer, as_mapping
 from iomodel.counting.bands import Count
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.studies.crossovers.contenders import axis_for, contenders
@@ -68,8 +68,7 @@ def least_sram(
     (48991, {'block_q': 373, 'block_kv': 1})
     """
     limit = as_integer("hbm_bytes", hbm_bytes)
-    if not isinstance(unit, str) or unit not in ("bytes", "elements"):
-        raise UnknownNameError("unit", unit, ["bytes", "elements"])
+    as_choice("unit", unit, ("bytes", "elements"))
     for name in ("hardware", "sram_bytes", "sram_elements"):
         if name in options:
             raise InputError(f"{name}: given; allowed: none, because the amount of memory is the result")

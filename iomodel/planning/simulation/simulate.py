@@ -6,11 +6,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.checked_numbers import as_choice, as_real
+from iomodel.planning.checked_numbers import as_real
 from iomodel.planning.engines import as_engine, step_limits
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layouts import no_room, with_least_layout

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.checked_numbers import as_choice
 from iomodel.planning.service_options import StepOptions, check_names, takes
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.layer_parts import layer_parts

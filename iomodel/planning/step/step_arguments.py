@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from iomodel.common.validation import as_integer, no_endless
+from iomodel.common.validation import as_choice, as_integer, no_endless
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
@@ -182,9 +182,7 @@ def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any
     filled = dict(types)
     if precision is None:
         return filled
-    if not isinstance(precision, str) or precision not in PRECISIONS:
-        raise UnknownNameError("precision", precision, PRECISIONS)
-    for name, value in PRECISIONS[precision]._asdict().items():
+    for name, value in PRECISIONS[as_choice("precision", precision, PRECISIONS)]._asdict().items():
         filled[name] = value if filled.get(name) is None else filled[name]
     return filled
 

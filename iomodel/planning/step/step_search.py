@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import UnknownNameError
 from iomodel.models.registry import ModelSpec
@@ -103,8 +103,7 @@ def crossover_context(
     >>> crossover_context("llama-3-8b", "h100-sxm5", longest=1024) is None  # the weights take longer
     True
     """
-    if not isinstance(phase, str) or phase not in ("prefill", "decode"):
-        raise UnknownNameError("phase", phase, ("prefill", "decode"))
+    as_choice("phase", phase, ("prefill", "decode"))
     for name in options:
         if name not in OPTIONS:
             raise UnknownNameError("option of crossover_context", name, OPTIONS)

@@ -8,11 +8,11 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
 from iomodel.nests.algorithm import Algorithm
-from iomodel.planning.checked_numbers import as_choice
 from iomodel.planning.step.layout import Layout
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")

@@ -11,7 +11,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
-from iomodel.common.validation import as_integer, as_mapping
+from iomodel.common.validation import as_choice, as_integer, as_mapping
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, only_taken, structural
 from iomodel.counting.tiles import tile_sizes
@@ -83,9 +83,7 @@ METRICS = {
 
 def axis_for(over: object, workload: Attention) -> VariedAxis:
     """Return the axis of a name; a value_dim that differs from head_dim stays fixed."""
-    if not isinstance(over, str) or over not in AXES:
-        raise UnknownNameError("over", over, AXES)
-    axis = AXES[over]
+    axis = AXES[as_choice("over", over, AXES)]
     if {"q_len", "kv_len"} & set(axis.fields) and isinstance(workload.mask, BlockMask | Documents):
         raise InputError(f"mask: {shown(workload.mask)} given; allowed with over={over!r}: full, causal or a Window")
     if over == "head_dim" and workload.value_dim != workload.head_dim:

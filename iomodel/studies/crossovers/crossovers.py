@@ -11,9 +11,9 @@ import numpy as np
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.progress import watched
-from iomodel.common.validation import as_integer, as_mapping
+from iomodel.common.validation import as_choice, as_integer, as_mapping
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, shown
 from iomodel.studies.crossovers.contenders import METRICS, axis_for, contenders
 from iomodel.studies.crossovers.crossovers_result import KEPT, Crossover, Crossovers
 from iomodel.studies.crossovers.curves import Curve, CurveValues, runs
@@ -109,8 +109,7 @@ def crossovers(
     (107, sqrt(6)*sqrt(M)/2, 111)
     """
     workload = as_attention(workload)
-    if not isinstance(metric, str) or metric not in METRICS:
-        raise UnknownNameError("metric", metric, METRICS)
+    as_choice("metric", metric, METRICS)
     axis = axis_for(over, workload)
     grid = _grid(start, limit, step, axis.limit)
     device = None if hardware is None else as_device(hardware)

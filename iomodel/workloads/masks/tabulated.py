@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iomodel.common.cache import BoundedCache
-from iomodel.common.validation import Model, as_integer
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.common.validation import Model, as_choice, as_integer
+from iomodel.errors import InputError
 
 Axis = Literal["query", "key"]
 Spans = list[tuple[int, int]]
@@ -77,8 +77,7 @@ class Tabulated(Model):
         InputError
             The axis is unknown, a size is not a positive integer, or the mask has other lengths.
         """
-        if not isinstance(outer, str) or outer not in ("query", "key"):
-            raise UnknownNameError("outer", outer, ["query", "key"])
+        as_choice("outer", outer, ("query", "key"))
         u, v, group = as_integer("u", u), as_integer("v", v), as_integer("group", group)
         self.check(q_len, kv_len)
         block_q, block_kv = (u, v) if outer == "query" else (v, u)
