@@ -280,7 +280,7 @@ def main() -> None:
     parser.add_argument("--defaults", action="store_true", help="leave tiles, options and parameters at their defaults")
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
     given = parser.parse_args()
-    print(iomodel.Parameters() if hasattr(iomodel, "Parameters") else DEFAULT)
+    print(iomodel.devices.Parameters() if hasattr(iomodel, "Parameters") else DEFAULT)
     for line in report("published_held_out.csv" if given.held_out else "published.csv", given.excluded, given.defaults):
         print(line)
 

@@ -89,7 +89,7 @@ def predicted(row: Row) -> float:
         options["packed"] = row["packed"] == "yes"
     if row["kernel"].startswith("CUDA decode"):
         how = replace(algorithm(row["algorithm"]).execution["forward"], in_flight=CUDA_CORES)
-        options["implementation"] = iomodel.Implementation(
+        options["implementation"] = iomodel.kernels.Implementation(
             "cuda-decode", residency={"forward": (REGISTERS,)}, execution={"forward": how}
         )
     if row["kernel"] == "FlashAttention-2":

@@ -3,11 +3,10 @@
     python -m benchmarks.mutation [N] [--seed S] [--coverage .coverage] [--times times.xml] [--work FOLDER]
 
 A fault is one change at one place: a comparison, an arithmetic operator, a constant, `and` for `or`, a `not`, `min` for
-`max`, an answer of None, a statement left out. The sample is uniform over all places of all modules that are written
-by hand; a test compares the generated ones with a fresh build. Each fault is made in a copy of the tree, and tests are
-run until one fails: those that run its line, those that name its module, those that run anything of it, the quickest
-first, until they have used so many seconds (--budget). Which these are a coverage file with a context for each test
-says, made by either of
+`max`, an answer of None, a statement left out. The sample is uniform over all places of all modules. Each
+fault is made in a copy of the tree, and tests are run until one fails: those that run its line, those that name its
+module, those that run anything of it, the quickest first, until they have used so many seconds (--budget). Which these
+are a coverage file with a context for each test says, made by either of
 
     python -m pytest -p benchmarks.line_contexts --junitxml=times.xml     (Python 3.12 or later, and quick)
     pytest --cov --cov-context=test --junitxml=times.xml                  (pytest-cov)
@@ -62,8 +61,6 @@ BUDGET = 60.0
 """Processor time for one fault, after which no further step is begun [s]."""
 IDLE = 15
 """Elapsed time over processor time, beyond which a child counts as hanging: other programs may use the machine."""
-GENERATED = "written by `python -m"
-"""What the docstring of a generated module says."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Add: ast.Sub, ast.Sub: ast.Add,
@@ -138,12 +135,10 @@ def code_of(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def places(root: Path) -> list[Place]:
-    """Every fault of every module that is written by hand."""
+    """Every fault of every module."""
     found = []
     for path in sorted((root / "iomodel").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        if GENERATED in (ast.get_docstring(tree) or ""):
-            continue
         for number, node in enumerate(code_of(tree)):
             line = getattr(node, "lineno", 0)
             found += [Place(str(path.relative_to(root)), number, fault, line) for fault, _ in enumerate(faults(node))]

@@ -22,7 +22,7 @@ from rich.table import Table
 
 import iomodel
 from iomodel.planning.service import OVERHEAD, as_service
-from iomodel.planning.simulation import run as engine
+from iomodel.planning.simulation import engine_run as engine
 from iomodel.planning.simulation.step_table import StepTable, step_table
 from iomodel.planning.steps import ReplicaSteps
 
@@ -82,7 +82,7 @@ def best(call: Callable[[], Any], runs: int = RUNS) -> tuple[float, Any]:
     return min(times), result
 
 
-def library(requests: int, machine: bool) -> iomodel.Simulation:
+def library(requests: int, machine: bool) -> iomodel.results.Simulation:
     """Serve the requests by the library."""
     engine.WORTH = 0 if machine else 10**18
     setting: dict[str, Any] = {"prompt": PROMPT, "output": OUTPUT, "token_budget": PROMPT, "batch": MOST}

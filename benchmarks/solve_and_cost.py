@@ -104,7 +104,7 @@ def main() -> None:
     formula = iomodel.expressions("flash2", mask="causal").hbm_bytes
     lengths = np.random.default_rng(0).integers(1, 2**17, points)
     point = {**w.numbers, "q_len": lengths, "kv_len": lengths, "block_q": 128, "block_kv": 64}
-    array = timed(lambda: iomodel.evaluate(formula, point), 3) / points
+    array = timed(lambda: iomodel.theory.evaluate(formula, point), 3) / points
     scalar = timed(lambda: iomodel.cost("flash2", w, TILES), 20 * repeats)
     table.add_row(f"one of {points:,} lengths as an array", f"{array * 1e6:,.2f}", f"{scalar * 1e6:,.1f}",
                   f"{scalar / array:,.1f}", "one cost at a time")  # fmt: skip

@@ -100,7 +100,7 @@ def rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def predicted(row: dict[str, str]) -> iomodel.TrainingStep:
+def predicted(row: dict[str, str]) -> iomodel.results.TrainingStep:
     """Predict the step of a row; a batch that micro-batches do not divide runs as one of whole passes."""
     passed, chunks = int(row["micro_batch"]), int(row["virtual_stages"])
     degrees = {name: int(row[name]) for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel")}

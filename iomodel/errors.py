@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
+__all__ = ["IOModelError", "InfeasibleError", "InputError", "SpecError", "UnfinishedError", "UnknownNameError"]
+
 
 class IOModelError(ValueError):
     """Base class of all errors raised by iomodel; message and attributes survive pickling.

@@ -1,6 +1,5 @@
 """Hypothesis profiles, what makes tests quick, and the count of shapes compared with the reference kernels."""
 
-import gc
 import os
 from functools import cache, lru_cache
 from typing import Any
@@ -25,18 +24,11 @@ MinMaxBase._is_connected = classmethod(lru_cache(maxsize=65_536)(MinMaxBase._is_
 # The parser of the command line depends on nothing but the code; making it takes longer than most commands.
 typer.main.get_command = cache(typer.main.get_command)
 
-# sympy keeps its expressions: the garbage collector would walk them for a fifth of the time, and find next to nothing.
-gc.set_threshold(200_000, 50, 50)
-
 TALLY = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
-from iomodel.explorer.built import kept
+from iomodel.explorer.built import whole_page
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "_build" / "explorer"
 
 
 def build(_: Any, config: Any) -> None:
-    """Copy the page, which the build of a wheel may have left, into a folder whose files are copied to the site."""
+    """Write the page into a folder whose files are copied to the site."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    copyfile(kept(ROOT / "build" / "explorer"), FOLDER / "explorer-page.html")
+    (FOLDER / "explorer-page.html").write_text(whole_page(), encoding="utf-8")
     config.html_extra_path = [*config.html_extra_path, str(FOLDER)]
 
 

@@ -4,20 +4,19 @@ Every ALGORITHM, or tuple ALGORITHMS, of a module in this folder is discovered. 
 entry point of the group ``iomodel.algorithms``, with the name of the algorithm, that refers to an
 :class:`iomodel.nests.Algorithm`, or to a module with an ALGORITHM.
 
-The catalogue (:mod:`iomodel.algorithms._catalogue`) says of each what can be said without sympy; it is written by
-``python -m tests.support.shipped_formulas``, and a module that it lacks is imported.
+The catalogue says of each what can be said without sympy. It is derived from the declarations once
+(:mod:`iomodel.common.derived`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from iomodel.algorithms._catalogue import CATALOGUE
-from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in
+from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in, listed, plain, unplain
+from iomodel.common import derived
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
@@ -37,14 +36,19 @@ GROUP = "iomodel.algorithms"
 @cache
 def discovered() -> dict[str, Algorithm]:
     """Collect all shipped algorithms by name."""
+    return {name: ShippedAlgorithm(entry) for name, entry in sorted(_catalogue().items())}
+
+
+def _catalogue() -> dict[str, dict[str, Any]]:
+    """Return what is known of each shipped algorithm without its declaration, by name."""
+    stored = derived.read("catalogue")
+    if stored is not None:
+        return unplain(stored)  # type: ignore[no-any-return]
     names = (info.name for info in iter_modules(__path__) if not info.name.startswith("_"))
-    algorithms = [declared for name in names for declared in _shipped(name)]
-    return {algorithm.name: algorithm for algorithm in sorted(algorithms, key=lambda algorithm: algorithm.name)}
-
-
-def _shipped(module: str) -> Iterable[Algorithm]:
-    listed = [entry for entry in CATALOGUE.values() if entry["module"] == module]
-    return map(ShippedAlgorithm, listed) if listed else declared_in(module)
+    entries = {declared.name: listed(name, declared) for name in names for declared in declared_in(name)}
+    if derived.pending is not None:
+        derived.pending["catalogue"] = lambda: plain(entries)
+    return entries
 
 
 @cache

@@ -264,3 +264,30 @@ def _facts(residency: Residency) -> dict[str, Any]:
 def _overlap(execution: Execution) -> dict[str, Any]:
     facts = {field.name: getattr(execution, field.name) for field in fields(execution) if field.name not in AXES}
     return {**facts, "axes": bool(execution.serial or execution.spread)}
+
+
+def plain(value: Any) -> Any:
+    """Return an entry of the catalogue as plain data.
+
+    >>> plain({"options": ("splits",), "classes": frozenset({"product"})})
+    {'options': ['splits'], 'classes': ['!set', 'product']}
+    """
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, frozenset):
+        return ["!set", *sorted(map(plain, value), key=repr)]
+    return list(map(plain, value)) if isinstance(value, tuple) else value
+
+
+def unplain(value: Any) -> Any:
+    """Return the entry of the catalogue that plain data describe.
+
+    >>> unplain({"options": ["splits"], "classes": ["!set", "product"]})
+    {'options': ('splits',), 'classes': frozenset({'product'})}
+    """
+    if isinstance(value, dict):
+        return {name: unplain(part) for name, part in value.items()}
+    if not isinstance(value, list):
+        return value
+    parts = tuple(map(unplain, value))
+    return frozenset(parts[1:]) if parts[:1] == ("!set",) else parts

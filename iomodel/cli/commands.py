@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,34 +12,36 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from iomodel.cli.signature import with_signature
+
 PANELS = {
     "One call": {
-        "tiles": "tiles",
-        "check": "tiles",
-        "cost": "cost",
-        "estimate": "estimate",
-        "compare": "tiles",
-        "formula": "cost",
-        "trace": "trace",
-        "diagnose": "diagnose",
+        "tiles": "call_commands",
+        "check": "call_commands",
+        "cost": "call_commands",
+        "estimate": "call_commands",
+        "compare": "call_commands",
+        "formula": "call_commands",
+        "trace": "call_commands",
+        "diagnose": "call_commands",
     },
-    "Many calls": {"crossover": "crossover", "staircase": "staircase", "sweep": "sweep"},
+    "Many calls": {"crossover": "call_commands", "staircase": "call_commands", "sweep": "sweep_command"},
     "Models and serving": {
-        "model": "model",
-        "plan": "plan",
-        "fleet": "plan",
-        "pareto": "pareto",
-        "disaggregate": "disaggregate",
-        "simulate": "simulate",
-        "train": "train",
+        "model": "catalogue_commands",
+        "plan": "serving_commands",
+        "fleet": "serving_commands",
+        "pareto": "serving_commands",
+        "disaggregate": "serving_commands",
+        "simulate": "serving_commands",
+        "train": "serving_commands",
     },
     "Algorithms and devices": {
-        "algorithms": "lists",
-        "hardware": "lists",
-        "calibrate": "calibrate",
-        "judge": "estimate",
+        "algorithms": "catalogue_commands",
+        "hardware": "catalogue_commands",
+        "calibrate": "catalogue_commands",
+        "judge": "call_commands",
     },
-    "Pictures and tools": {"explore": "explore", "plot": "plot", "mcp": "mcp"},
+    "Pictures and tools": {"explore": "explore_command", "plot": "plot_commands", "mcp": "catalogue_commands"},
 }
 """The module of each command, by the panels of the help page; the function has the name of the command."""
 COMMANDS = {name: module for panel in PANELS.values() for name, module in panel.items()}
@@ -111,6 +114,19 @@ class LazyGroup(PlainText, TyperGroup):
         super().__init__(**settings)
         self.commands = Commands()
 
+    def list_commands(self, context: Any) -> list[str]:  # noqa: ARG002 - as of the base class
+        """Return the names of the commands, whose parsers are not built."""
+        return [*self.commands]
+
+    def get_command(self, context: Any, name: str) -> Any:
+        """Return the parser of a command; on the help page of all, one without options, which load much."""
+        if not context.meta.get(HELPED) or name not in COMMANDS:
+            return super().get_command(context, name)
+        told = getattr(import_module(f"iomodel.cli.{COMMANDS[name]}"), name)
+        text = told.info.help if isinstance(told, typer.Typer) else inspect.getdoc(told)
+        panel = next(panel for panel, names in PANELS.items() if name in names)
+        return TyperCommand(name, help=text, rich_help_panel=panel)
+
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
         """Parse the words of the root command, whose help page imports every command."""
         with _whole_modules():
@@ -159,6 +175,8 @@ def _parser(name: str, command: Any) -> Any:
     if not isinstance(command, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
         app.command(name, cls=PlainCommand)(command)
+    for registered in app.registered_commands:
+        with_signature(registered.callback)
     parser: Any = typer.main.get_command(app)
     parser.name = name
     parser.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)

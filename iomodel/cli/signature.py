@@ -50,16 +50,25 @@ def _parameter(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def with_options(*groups: Options) -> Callable[[Function], Function]:
-    """Add the options of some groups to a command whose last parameter is a `**` mapping."""
+def with_options(*groups: Options | Callable[[], Options]) -> Callable[[Function], Function]:
+    """Add the options of some groups to a command whose last parameter is a `**` mapping, when its parser is built."""
 
     def decorate(command: Function) -> Function:
-        signature = inspect.signature(command, eval_str=True)
-        parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        positional = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-        last = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-        shared = [parameter for group in groups for parameter in group]
-        command.__signature__ = signature.replace(parameters=[*positional, *shared, *last])  # type: ignore[attr-defined]
+        command.groups = groups  # type: ignore[attr-defined]
         return command
 
     return decorate
+
+
+def with_signature(command: Function) -> Function:
+    """List the options of a command's groups in its signature, once."""
+    if hasattr(command, "__signature__"):
+        return command
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    positional = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    last = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    groups = (group() if callable(group) else group for group in getattr(command, "groups", ()))
+    shared = [parameter for group in groups for parameter in group]
+    command.__signature__ = signature.replace(parameters=[*positional, *shared, *last])  # type: ignore[attr-defined]
+    return command

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from inspect import Parameter
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.documented import given
 from iomodel.cli.masks import BELONGS, mask
-from iomodel.cli.numbers import duration, integer, integers, pairs, real, size
+from iomodel.cli.numbers import integer, integers, pairs, real
+from iomodel.cli.shared_options import LAUNCHED, TILE
 from iomodel.counting.options import known_options
 from iomodel.errors import InputError
 from iomodel.workloads.attention import Attention
@@ -119,38 +123,19 @@ def _field(name: str, typed: Any) -> Any:
 
 def budget(arguments: Arguments) -> dict[str, Any]:
     """Collect the arguments of `solve` and `compare` that set limits."""
-    readers: dict[str, Callable[[str, str], int]] = {
-        "sram_bytes": size,
-        "sram_elements": integer,
-        "alignment": integer,
-        "min_block_kv": integer,
-        "min_blocks_per_sm": integer,
-        "top": integer,
-    }
-    values = {name: read(name, arguments[name]) for name, read in readers.items() if _typed(arguments, name)}
-    share = {"epsilon": real(arguments["epsilon"])} if _typed(arguments, "epsilon") else {}
-    lying = {name: arguments[name] for name in ("implementation", "objective") if _typed(arguments, name)}
-    return {"hardware": arguments["hardware"], **values, **share, **lying}
+    limits = "sram_bytes sram_elements alignment min_block_kv min_blocks_per_sm top epsilon implementation objective"
+    return {"hardware": arguments["hardware"], **given(arguments, "solving.solve:solve", limits)}
 
 
-def options(arguments: Arguments, algorithms: list[str]) -> dict[str, Any]:
+def options(arguments: Arguments) -> dict[str, Any]:
     """Collect the given options of the algorithms."""
-    known = known_options(algorithms)
+    known = known_options(list_algorithms())
     typed = {name: arguments[name] for name in known if _typed(arguments, name)}
     integral = {name for name, default in known.items() if type(default) is int}
     return {name: integer(name, value) if name in integral else value for name, value in typed.items()}
 
 
-def tiles(arguments: Arguments, names: list[str]) -> dict[str, int]:
-    """Collect the given tiles."""
+def tiles(arguments: Arguments, taken: Iterable[Parameter] = (*LAUNCHED, *TILE)) -> dict[str, int]:
+    """Collect the given tiles, with their launch configuration."""
+    names = [entry.name for entry in taken]
     return {name: integer(name, arguments[name]) for name in names if _typed(arguments, name)}
-
-
-def durations(arguments: Arguments, names: Iterable[str]) -> dict[str, float]:
-    """Collect the given times [s]."""
-    return {name: duration(name, arguments[name]) for name in names if _typed(arguments, name)}
-
-
-def features(arguments: Arguments, names: Iterable[str]) -> dict[str, bool]:
-    """Collect the features of a formula."""
-    return {name: True for name in names if arguments.get(name)}

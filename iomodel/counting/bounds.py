@@ -291,13 +291,13 @@ def _of_shape(declaration: Algorithm, workload: Workload, size: int, units: int)
 
 
 def _least_of_shape(declaration: Algorithm, workload: Workload) -> Bound:
-    formulas = _compulsory(declaration, kind_of(workload))
+    formulas = compulsory_formulas(declaration, kind_of(workload))
     sizes = map(sum, zip(*(formulas.scalars(part, (), ()) for part in workload.sequences), strict=True))
     return Bound("compulsory", *sizes)
 
 
 @lru_cache(maxsize=256)
-def _compulsory(declaration: Algorithm, kind: FormulaKind) -> Formulas:
+def compulsory_formulas(declaration: Algorithm, kind: FormulaKind) -> Formulas:
     """Count the elements and bytes that a nest loads before any store, and those that it stores last."""
     check_kind(declaration, kind)
     options = structural(check_options(declaration, {}))

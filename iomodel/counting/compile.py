@@ -1,4 +1,4 @@
-"""Compilation of the formulas of a nest to functions of integers, from which the shipped formulas are generated."""
+"""Compilation of the formulas of a nest to functions of integers, as they are stored."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def messages(method: str, mask: str = "full", sharding: Sharding | None = None) 
     mask : {"full", "causal"}
         Mask of the call.
     sharding : {"contiguous", "zigzag", "striped"}, optional
-        Rows of each rank, by default as for :func:`iomodel.context_parallel`.
+        Rows of each rank, by default as for :func:`iomodel.planning.context_parallel`.
 
     Raises
     ------

@@ -71,7 +71,7 @@ TOTALS: Mapping[str, QuantityEntry] = {
 }
 """Sums over the tensors' reads and writes."""
 IN_FORMULAS = {"footprint_elements": "footprint"}
-"""Quantities that :class:`~iomodel.Expressions` shows under another name."""
+"""Quantities that :class:`~iomodel.results.Expressions` shows under another name."""
 
 
 def unit_of(name: str) -> str:

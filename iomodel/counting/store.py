@@ -1,29 +1,26 @@
-"""Compiled formulas that ship as generated source, so that a process need not build them with sympy.
+"""Compiled formulas that are kept as text, so that a process need not build them with sympy.
 
 A builder makes a frozen record of strings, numbers and compiled formulas from a nest. :func:`obtain` returns the
-record of a shipped algorithm from its module in :mod:`iomodel.counting.shipped`, and builds any other. The modules are
-written by ``python -m tests.support.shipped_formulas`` and held equal to a fresh build by the tests.
+record of a shipped algorithm from the data of the package (:mod:`iomodel.common.derived`), or builds it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from functools import cache
-from hashlib import sha256
-from importlib import import_module, resources
-from importlib.util import find_spec
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
 from itertools import count
 from typing import Any, TypeVar
 
+from iomodel.common import derived
 from iomodel.counting.evaluation.compiled import Compiled, StoredFormulas
 from iomodel.counting.kinds import FormulaKind
 
 T = TypeVar("T")
 RECORDS: dict[str, type] = {}
 """The classes of records by name."""
-recorded: dict[tuple[str, str], Any] | None = None
-"""Built records by module and key while shipped formulas are written; None otherwise."""
+_built: dict[str, dict[str, Any]] = {}
+"""The records that this process is to keep, by name, for each module."""
 
 
 def record(kind: type[T]) -> type[T]:
@@ -49,34 +46,31 @@ def obtain(module: str | None, builder: str, key: tuple[Any, ...], build: Callab
     if module is None:
         return build()
     name = f"{builder} {text_of(key)}"
-    if recorded is not None:
-        fresh = recorded[module, name] = build()
-        return fresh
-    stored = _table(module).get(name)
-    if stored is None:
-        return build()
-    return decoded(stored, build)  # type: ignore[no-any-return]
-
-
-def is_stored(module: str | None, builder: str, key: tuple[Any, ...]) -> bool:
-    """Check that the record of a builder is shipped.
-
-    >>> is_stored("flash2", "requirements", ()), is_stored("flash2", "requirements", ("other",))
-    (True, False)
-    """
-    return module is not None and f"{builder} {text_of(key)}" in _table(module)
+    stored = _table(module)["records"].get(name)
+    if stored is not None:
+        return decoded(stored, _table(module)["functions"], build)  # type: ignore[no-any-return]
+    built = build()
+    if derived.pending is not None:
+        _built.setdefault(module, {})[name] = built
+        derived.pending[_file(module)] = partial(_extended, module)
+    return built
 
 
 @cache
 def _table(module: str) -> dict[str, Any]:
-    name = f"iomodel.counting.shipped.{module}"
-    return import_module(name).RECORDS if find_spec(name) else {}
+    return derived.read(_file(module)) or {"functions": [], "records": {}}
 
 
-def shipped_digest(module: str) -> str | None:
-    """Return the digest of the shipped formulas of an algorithm; None where none are shipped."""
-    source = resources.files("iomodel.counting.shipped") / f"{module}.py"
-    return sha256(source.read_bytes()).hexdigest() if source.is_file() else None
+def _extended(module: str) -> dict[str, Any]:
+    """Return the table of an algorithm with the records that this process has built."""
+    table = _table.__wrapped__(module)  # another process may have written meanwhile
+    functions = {text: place for place, text in enumerate(table["functions"])}
+    built = {name: encoded(value, functions) for name, value in _built[module].items()}
+    return {"functions": list(functions), "records": table["records"] | built}
+
+
+def _file(module: str) -> str:
+    return f"formulas-{module}"
 
 
 def text_of(value: Any) -> str:
@@ -90,8 +84,20 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def decoded(stored: Any, build: Callable[[], Any]) -> Any:
-    """Return the record that a stored literal describes; its formulas are rebuilt on first use as expressions."""
+def encoded(value: Any, functions: dict[str, int]) -> Any:
+    """Return a record as plain data; the texts of its formulas are numbered in `functions`."""
+    if isinstance(value, Compiled):
+        return ["#", functions.setdefault(value.stored_text, len(functions)), value.outputs]
+    if is_dataclass(value):
+        parts = [(part, getattr(value, part.name)) for part in fields(value)]
+        while parts and parts[-1][0].default is not MISSING and parts[-1][0].default == parts[-1][1]:
+            parts.pop()  # most records leave it out
+        return [f"!{type(value).__name__}", *(encoded(part, functions) for _, part in parts)]
+    return [encoded(part, functions) for part in value] if isinstance(value, tuple) else value
+
+
+def decoded(stored: Any, functions: list[str], build: Callable[[], Any]) -> Any:
+    """Return the record that plain data describe; its formulas are rebuilt on first use as expressions."""
 
     @cache
     def fresh() -> list[Compiled]:
@@ -100,11 +106,11 @@ def decoded(stored: Any, build: Callable[[], Any]) -> Any:
     places = count()
 
     def inside(value: Any) -> Any:
-        if not isinstance(value, tuple):
+        if not isinstance(value, list):
             return value
         if value and value[0] == "#":
             place = next(places)
-            return StoredFormulas(value[1], value[2], lambda: fresh()[place])
+            return StoredFormulas(functions[value[1]], value[2], lambda: fresh()[place])
         if value and isinstance(value[0], str) and value[0].startswith("!"):
             return RECORDS[value[0][1:]](*map(inside, value[1:]))
         return tuple(map(inside, value))

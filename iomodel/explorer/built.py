@@ -1,30 +1,21 @@
-"""Page of all calls and devices: stored in the package when a wheel is built, or in a folder for reuse."""
+"""Page of all calls and devices: built once for each state of the package, and kept among its derived data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 
 from iomodel.algorithms import discovered, list_algorithms
+from iomodel.common import derived
 from iomodel.common.yaml_files import specs_folder
 from iomodel.devices.device import list_hardware
 
-NAME = "explorer.html"
-"""Name of the page among the data of this package."""
-
-
-def stored(algorithms: Sequence[str], hardware: Sequence[str]) -> str | None:
-    """Return the page that the wheel carries; None if there is none, or if it has other algorithms or devices.
-
-    A checkout and an editable install carry none, since their code may change.
-    """
-    if list(algorithms) != shipped_algorithms() or list(hardware) != list_hardware():
-        return None
-    page = files("iomodel.explorer") / NAME
-    return page.read_text(encoding="utf-8") if page.is_file() else None
+NAME = "explorer"
+"""Name of the page among the derived data."""
+ONCE = "iomodel: building the page of all calls and devices, once for this version; it takes two minutes or three\n"
 
 
 def shipped_algorithms() -> list[str]:
@@ -32,30 +23,21 @@ def shipped_algorithms() -> list[str]:
     return [name for name in list_algorithms() if name in discovered()]
 
 
-def kept(folder: Path, release: str | None = None) -> Path:
-    """Return the page of this state of the package in a folder, built in place of older ones if it is not there.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of pages; it has one folder for each state of the package.
-    release : str, optional
-        Version that the page states; by default that of the installed package.
-    """
-    from iomodel.explorer.explore import built  # all formulas
+def whole_page(progress: bool = False) -> str:
+    """Return the page of this state of the package, which commands keep; with `progress`, tell of a build on stderr."""
+    from iomodel.explorer.explore_page import built  # all formulas
     from iomodel.explorer.payload import version_text
 
-    stated = version_text() if release is None else release
-    page = folder / _digest(stated) / NAME
-    if not page.exists():
-        html = built(shipped_algorithms(), list_hardware(), release=stated, serving=True)
-        for older in folder.glob(f"*/{NAME}"):
-            older.unlink()
-        page.parent.mkdir(parents=True, exist_ok=True)
-        partial = page.with_suffix(".partial")
-        partial.write_text(html, encoding="utf-8")
-        partial.replace(page)  # a build that is interrupted leaves no page
-    return page
+    state = _digest(version_text())
+    kept = derived.read(NAME)
+    if kept is not None and kept["state"] == state:
+        return str(kept["page"])
+    if progress:
+        sys.stderr.write(ONCE)
+    html = built(shipped_algorithms(), list_hardware(), progress, serving=True)
+    if derived.pending is not None:
+        derived.pending[NAME] = lambda: {"state": state, "page": html}
+    return html
 
 
 def _digest(release: str) -> str:
@@ -71,7 +53,7 @@ def _digest(release: str) -> str:
 def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
     """Iterate over the code, the static files and the specs of a folder, in a fixed order."""
     for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.is_dir() and item.name != "__pycache__":
+        if item.is_dir() and item.name not in ("__pycache__", "_specs"):
             yield from _sources(item, f"{path}/{item.name}")
-        elif item.name.endswith((".py", ".js", ".css", ".yaml")) or item.name == "page.html":
+        elif item.name.endswith((".py", ".js", ".css", ".yaml", ".csv")) or item.name == "page.html":
             yield f"{path}/{item.name}", item.read_bytes()

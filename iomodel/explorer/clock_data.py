@@ -6,20 +6,18 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from functools import lru_cache
-from types import FunctionType
 from typing import Any, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.carried import Options, carried
 from iomodel.counting.compiled_algorithm import Formulas
-from iomodel.counting.evaluation.compiled import StoredFormulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.options import check_options, structural
-from iomodel.counting.store import is_stored
 from iomodel.devices.device import Hardware, hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import IOModelError
-from iomodel.explorer.calls import MASKS, CallKind
-from iomodel.explorer.transpile import Transpiler, source
+from iomodel.explorer.call_kinds import MASKS, CallKind
+from iomodel.explorer.transpile import Transpiler
 from iomodel.explorer.transpile_numbers import number_source
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
@@ -89,10 +87,9 @@ def model_script() -> str:
 
 
 @lru_cache(maxsize=64)
-def _functions(module: str) -> dict[str, ast.FunctionDef]:
-    """Parse the shipped formulas of an algorithm."""
-    tree = ast.parse(source(f"iomodel.counting.shipped.{module}"))
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+def _carried(algorithm: str) -> frozenset[tuple[FormulaKind, Options]]:
+    """Return the kinds of formula of an algorithm that a release carries."""
+    return frozenset(carried(find_algorithm(algorithm)))
 
 
 class ClockData:
@@ -103,7 +100,7 @@ class ClockData:
         self.calls: dict[str, Any] = {}
 
     def add(self, kind: CallKind) -> None:
-        """Add a kind of call, if its formulas are stored."""
+        """Add a kind of call, if a release carries its formulas."""
         declared = find_algorithm(kind.algorithm)
         if kind.direction == "both" or declared.shipped is None:
             return
@@ -113,38 +110,31 @@ class ClockData:
             options = structural(check_options(declared, chosen, direction=kind.direction))
         except IOModelError:
             return
-        if not is_stored(declared.shipped, "demands", (key, options)):
+        if (key, options) not in _carried(kind.algorithm):
             return
         work = demands(declared, key, options, declared.execution.get(kind.direction, PIPELINED))
         self.calls[kind.place] = {
             "kernels": [asdict(kernel) for kernel in work.kernels],
-            "counts": self._formulas(declared.shipped, work.counts),
-            "sizes": self._formulas(declared.shipped, work.sizes),
+            "counts": self._formulas(work.counts),
+            "sizes": self._formulas(work.sizes),
             "numbers": work.numbers,
             "tiles": work.tiles,
             "placed": {
                 layout.shipped: self._placed(declared, key, options, layout)
                 for known in declared.implementations
                 for layout in known.residency.get(kind.direction, ())
-                if is_stored(declared.shipped, "placement", (key, options, layout.shipped))
             },
         }
 
-    def _placed(
-        self, declared: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], layout: Residency
-    ) -> list[Any]:
-        assert declared.shipped is not None
+    def _placed(self, declared: Algorithm, kind: FormulaKind, options: Options, layout: Residency) -> list[Any]:
         compiled = residency_formulas(declared, kind, options, layout)
-        pair = (self._formulas(declared.shipped, part) for part in (compiled.shared, compiled.registers))
-        return [*pair, compiled.tiles]
+        return [self._formulas(compiled.shared), self._formulas(compiled.registers), compiled.tiles]
 
-    def _formulas(self, module: str, formulas: Formulas) -> int:
+    def _formulas(self, formulas: Formulas) -> int:
         """Return the number of the function of some formulas."""
-        assert isinstance(formulas.compiled, StoredFormulas)
-        shipped = formulas.compiled.shipped
-        assert isinstance(shipped, FunctionType)
-        text = number_source(_functions(module)[shipped.__name__])
-        return self.functions.setdefault(text, len(self.functions))
+        (function,) = ast.parse(formulas.compiled.stored_text).body
+        assert isinstance(function, ast.FunctionDef)
+        return self.functions.setdefault(number_source(function), len(self.functions))
 
     def plain(self, algorithms: Sequence[str], devices: Iterable[str]) -> dict[str, Any]:
         """Return everything as plain data."""

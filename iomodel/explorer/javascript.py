@@ -14,14 +14,7 @@ from sympy.printing.printer import Printer
 
 from iomodel.counting.evaluation.integral import CeilDiv, FloorDiv, Maximum, Minimum, Ratio, SumOfFloors, integral
 
-CALLS: dict[type, str] = {
-    FloorDiv: "fl",
-    CeilDiv: "ce",
-    Ratio: "qu",
-    Maximum: "mx",
-    Minimum: "mn",
-    SumOfFloors: "sf",
-}
+CALLS: dict[type, str] = {FloorDiv: "fl", CeilDiv: "ce", Ratio: "qu", Maximum: "mx", Minimum: "mn", SumOfFloors: "sf"}
 """JavaScript name of every node that is a call."""
 ONE = Integer(1)
 SURE = "s"

@@ -12,8 +12,8 @@ from iomodel.counting.kinds import FormulaKind, mask_kind
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.explorer.calls import numbers_of, switches_of
-from iomodel.explorer.fields import FOLLOWS, SHAPE, call_fields
+from iomodel.explorer.call_kinds import numbers_of, switches_of
+from iomodel.explorer.form import FOLLOWS, SHAPE, call_fields
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.attention import Attention

@@ -16,34 +16,17 @@ from iomodel.counting.bound_formulas import FORMULAS
 from iomodel.counting.bound_values import HOLDS_FOR, classes_of
 from iomodel.counting.bounds import counts_of
 from iomodel.errors import IOModelError
-from iomodel.explorer.calls import (
-    MASKS,
-    SHOWN,
-    Answer,
-    CallKind,
-    TilePair,
-    answer,
-    kinds,
-    numbers_of,
-    switches_of,
-)
+from iomodel.explorer.call_kinds import MASKS, SHOWN, Answer, CallKind, TilePair, answer, kinds, numbers_of, switches_of
 from iomodel.explorer.clock_data import ClockData, model_script
-from iomodel.explorer.devices import devices
-from iomodel.explorer.fields import AUTO, OPTIONS, SHAPE, call_fields, memory_fields, tile_field
+from iomodel.explorer.device_data import devices
+from iomodel.explorer.drawn_nests import Drawn
+from iomodel.explorer.form import AUTO, OPTIONS, SHAPE, TOUR, call_fields, memory_fields, presets, tile_field
 from iomodel.explorer.javascript import Nodes
-from iomodel.explorer.nests import Drawn
-from iomodel.explorer.presets import presets
 from iomodel.explorer.serving import ServingGrid, serving, serving_fields
-from iomodel.explorer.tour import TOUR
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import (
-    SHIPPED,
-)
-from iomodel.nests.symbols import (
-    BY_NAME,
-    NAME_OF,
-)
+from iomodel.nests.alphabet import SHIPPED
+from iomodel.nests.symbols import BY_NAME, NAME_OF
 from iomodel.workloads.call import ELEMENT_SIZE, Direction
 
 TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
@@ -55,13 +38,9 @@ def payload(
     hardware: Sequence[str],
     progress: bool = False,
     only: Sequence[CallKind] | None = None,
-    release: str | None = None,
     grid: ServingGrid | None = None,
 ) -> dict[str, Any]:
-    """Collect all data of the page, for all kinds of call or for `only` some, with the plans of a grid.
-
-    `release` is the version that the page states.
-    """
+    """Collect all data of the page, for all kinds of call or for `only` some, with the plans of a grid."""
     nodes, typeset, clock = Nodes(), Typeset(), ClockData()
     calls: dict[str, Any] = {}
     nests: dict[str, Any] = {}
@@ -95,7 +74,7 @@ def payload(
         return [numbered(value) for value in data] if isinstance(data, list | tuple) else data
 
     return {
-        "version": version_text() if release is None else release,
+        "version": version_text(),
         "clock": {"script": model_script(), **clock.plain(algorithms, hardware)},
         "devices": devices(hardware),
         "algorithms": numbered(declared),
@@ -107,7 +86,7 @@ def payload(
         "masks": list(MASKS),
         "directions": list(get_args(Direction)),
         "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field(), "serving": planned},
-        "serving": None if grid is None else serving(grid),
+        "serving": None if grid is None else serving(grid, progress),
         "shape": list(SHAPE),
         "dtypes": ELEMENT_SIZE,
         "presets": presets(),

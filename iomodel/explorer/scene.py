@@ -1,16 +1,16 @@
-"""First picture of the page: standard attention beside FlashAttention-2, by the events of their traces."""
+"""First picture of the page: standard attention beside FlashAttention-2, by their declarations and their traces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.cost import cost
-from iomodel.explorer.listing import Line, lines
-from iomodel.nests.language import Hold, Kernel, Load, MatMul, Store, walk
+from iomodel.nests import language
+from iomodel.nests.language import walk
 from iomodel.nests.symbols import BY_NAME
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.trace import trace
@@ -25,6 +25,22 @@ SIDES: tuple[tuple[str, str, dict[str, int], dict[str, Any]], ...] = (
     ("flash2", "FlashAttention-2", {"block_q": TILE, "block_kv": TILE}, {}),
 )  # fmt: skip
 """Algorithm, title, tiles and options of the left and of the right half."""
+AXIS_ROWS = {
+    "query": ("query", "queries"),
+    "key": ("key", "keys"),
+    "depth": ("column of Q", "columns of Q"),
+    "value": ("column of V", "columns of V"),
+}
+"""An axis in the singular and in the plural."""
+WORDS: dict[type, str] = {
+    language.Lookup: "look up",
+    language.Store: "store",
+    language.Fill: "fill",
+    language.Exp: "exponentials",
+    language.Tanh: "hyperbolic tangents",
+    language.Random: "random numbers",
+}
+"""What a statement does, or what it computes."""
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +65,9 @@ def _side(
     listed = {kernel.title: lines(kernel) for kernel in nest}
     numbers = {str(BY_NAME[tile]): size for tile, size in tiles.items()}
     tensors = dict.fromkeys((*counted.reads, *counted.writes))
-    held = {kernel.title: {s.tensor.name for s, _ in walk((kernel,)) if isinstance(s, Hold)} for kernel in nest}
+    held = {
+        kernel.title: {s.tensor.name for s, _ in walk((kernel,)) if isinstance(s, language.Hold)} for kernel in nest
+    }
     return {
         "title": title,
         "lines": [line for kernel in nest for line in _numbered(kernel, listed[kernel.title], numbers)],
@@ -60,7 +78,7 @@ def _side(
     }
 
 
-def _numbered(kernel: Kernel, own: Iterable[Line], numbers: Mapping[str, int]) -> Iterator[list[Any]]:
+def _numbered(kernel: language.Kernel, own: Iterable[Line], numbers: Mapping[str, int]) -> Iterator[list[Any]]:
     """List the lines of a kernel below its title, with the sizes of the tiles."""
     yield [0, f"kernel {kernel.title}"]
     for line in own:
@@ -68,9 +86,9 @@ def _numbered(kernel: Kernel, own: Iterable[Line], numbers: Mapping[str, int]) -
         yield [1 + line.depth, " ".join(words)]
 
 
-def _axes(nest: Iterable[Kernel], name: str) -> list[str]:
+def _axes(nest: Iterable[language.Kernel], name: str) -> list[str]:
     """Return the axes of a tensor among queries and keys."""
-    moved = (s.tensor for s, _ in walk(tuple(nest)) if isinstance(s, Load | Store))
+    moved = (s.tensor for s, _ in walk(tuple(nest)) if isinstance(s, language.Load | language.Store))
     tensor = next(tensor for tensor in moved if tensor.name == name)
     return [axis.name for axis in tensor.axes if axis.name in ("query", "key")]
 
@@ -109,7 +127,78 @@ def _line(event: Event, own: Iterable[Line]) -> int:
             return False
         if event.tensor:
             return bool(statement.tensor.name == event.tensor)
-        on = (statement.m, statement.n, statement.k) if isinstance(statement, MatMul) else statement.axes
+        on = (statement.m, statement.n, statement.k) if isinstance(statement, language.MatMul) else statement.axes
         return {axis.name for axis in on} == axes
 
     return next(number for number, line in enumerate(own) if same(line.statement))
+
+
+class Line(NamedTuple):
+    """One line of a declaration: its indentation, its text, and its statement."""
+
+    depth: int
+    text: str
+    statement: language.Statement
+
+
+def rows(axis: language.Axis, many: bool = True) -> str:
+    """Name the rows of an axis.
+
+    >>> from iomodel.nests.tensors import key, query
+    >>> rows(key), rows(query, many=False)
+    ('keys', 'query')
+    """
+    single, several = AXIS_ROWS.get(axis.name, (f"row of {axis.name}", f"rows of {axis.name}"))
+    return several if many else single
+
+
+def lines(kernel: language.Kernel) -> list[Line]:
+    """List the statements of a kernel in order, each with its line.
+
+    >>> from iomodel.algorithms import algorithm
+    >>> for line in lines(next(iter(algorithm("tiled_query").nest())))[:3]:
+    ...     print("  " * line.depth + line.text)
+    for each tile of B_r queries
+      keep S on chip
+      keep O on chip
+    """
+    return list(_lines(kernel.body, 0))
+
+
+def _lines(body: Any, depth: int) -> Iterator[Line]:
+    for statement in body:
+        text = _text(statement)
+        if text:
+            yield Line(depth, text, statement)
+        if isinstance(statement, language.Compound):
+            yield from _lines(statement.body, depth + bool(text))  # type: ignore[attr-defined]
+
+
+def _text(statement: language.Statement) -> str:
+    if isinstance(statement, language.Loop):
+        seen = "visible " if statement.masked else ""
+        if statement.tile == 1:
+            return f"for each {seen}{rows(statement.axis, many=False)}"
+        return f"for each tile of {statement.tile} {seen}{rows(statement.axis)}"
+    if isinstance(statement, language.Live | language.Idle):
+        seen = "any" if isinstance(statement, language.Live) else "no"
+        return f"if the tile sees {seen} {rows(statement.axis, many=False)}"
+    if isinstance(statement, language.When):
+        return "if the option is set"
+    if isinstance(statement, language.Cut):
+        return "for each piece of the call"
+    if isinstance(statement, language.MatMul):
+        m, n, k = (rows(axis) for axis in (statement.m, statement.n, statement.k))
+        return f"multiply {m} x {n} over {k}"
+    if isinstance(statement, language.Exp | language.Tanh | language.Random):
+        return f"{WORDS[type(statement)]} of {' x '.join(rows(axis) for axis in statement.axes)}"
+    if isinstance(statement, language.Load):
+        later = "" if statement.after_first is None else ", but not for the first"
+        return f"load {statement.tensor.name}{later}"
+    if isinstance(statement, language.Accumulate):
+        return f"add to {statement.tensor.name} in HBM"
+    if isinstance(statement, language.Hold):
+        return f"keep {statement.tensor.name} on chip"
+    if isinstance(statement, language.Lookup | language.Store | language.Fill):
+        return f"{WORDS[type(statement)]} {statement.tensor.name}"
+    return ""  # a mark of a feature that the call lacks

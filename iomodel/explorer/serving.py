@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import product
 from typing import Any
 
+from iomodel.common.progress import watched
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import IOModelError
 from iomodel.models.registry import model as find_model
@@ -67,7 +68,7 @@ def serving_fields(grid: ServingGrid) -> dict[str, dict[str, Any]]:
     }
 
 
-def serving(grid: ServingGrid) -> dict[str, Any]:
+def serving(grid: ServingGrid, progress: bool = False) -> dict[str, Any]:
     """Compute the plans of a grid, as :func:`iomodel.plan` has them without an engine.
 
     >>> grid = ServingGrid(model=("llama-3.1-8b",), hardware=("h100-sxm5",), gpus=(1,), prompt=(2048,), batch=(1, 9999))
@@ -75,12 +76,13 @@ def serving(grid: ServingGrid) -> dict[str, Any]:
     >>> one["fits"], one["prefill_bound"], list(one["batches"])
     (195, 'L2', ['1'])
     """
-    points = product(grid.model, grid.hardware, grid.gpus, grid.prompt)
+    points = list(product(grid.model, grid.hardware, grid.gpus, grid.prompt))
+    watched_points = watched(points, len(points), progress, "plans")
     return {
         **asdict(grid),
         "names": {name: find_hardware(name).name for name in grid.hardware},
         "titles": {name: find_model(name).title for name in grid.model},
-        "plans": {"|".join(map(str, point)): _plan(grid, *point) for point in points},
+        "plans": {"|".join(map(str, point)): _plan(grid, *point) for point in watched_points},
     }
 
 

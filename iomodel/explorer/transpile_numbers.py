@@ -1,4 +1,4 @@
-"""JavaScript of shipped formulas, which are functions of numbers, with JavaScript's own operators."""
+"""JavaScript of compiled formulas, which are functions of numbers, with JavaScript's own operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 
 def number_source(function: ast.FunctionDef) -> str:
-    r"""Write a shipped formula, a function of numbers, with JavaScript's own operators.
+    r"""Write a compiled formula, a function of numbers, with JavaScript's own operators.
 
     >>> tree = ast.parse("def f(a, b):\n    t0 = (-(-(a)//(b)))\n    return (t0, Maximum(a, 2))")
     >>> number_source(tree.body[0])

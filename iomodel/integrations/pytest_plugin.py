@@ -24,11 +24,7 @@ class Traffic:
         self._record = record
 
     def count(
-        self,
-        kernel: Any,
-        grid: Any,
-        args: Sequence[Any] | Mapping[str, Any],
-        meta: Mapping[str, Any] | None = None,
+        self, kernel: Any, grid: Any, args: Sequence[Any] | Mapping[str, Any], meta: Mapping[str, Any] | None = None
     ) -> KernelCount:
         """Count a Triton kernel: :func:`iomodel.triton.count`."""
         from iomodel.triton import count

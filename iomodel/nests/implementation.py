@@ -83,7 +83,7 @@ class Implementation(Record):
     Examples
     --------
     >>> import iomodel
-    >>> iomodel.implementation("flash2", "flash-attention-2").title
+    >>> iomodel.kernels.implementation("flash2", "flash-attention-2").title
     'FlashAttention-2 (CUDA)'
     """
 
@@ -116,7 +116,8 @@ class Implementation(Record):
         """Return an implementation of a caller's kernel, with the same layouts in either direction.
 
         >>> import iomodel
-        >>> Implementation.of(iomodel.implementation("flash2", "flash-attention-2").residency["forward"][0]).name
+        >>> layouts = iomodel.kernels.implementation("flash2", "flash-attention-2").residency["forward"]
+        >>> Implementation.of(layouts[0]).name
         'own'
         """
         executions = {} if execution is None else dict.fromkeys(DIRECTIONS, execution)

@@ -23,9 +23,9 @@ def is_file(name: str) -> bool:
 def read_implementation(path: str | os.PathLike[str]) -> Implementation:
     """Read an implementation from a YAML file.
 
-    The keys are the fields of :class:`iomodel.Implementation`, and of :class:`iomodel.Residency` below ``residency``,
-    with tensors by name (``Q``, or ``{tensor: K, copies: stages}``), and ``{reused: [[V], [O]]}`` for tiles that take
-    turns in one place.
+    The keys are the fields of :class:`iomodel.kernels.Implementation`, and of :class:`iomodel.kernels.Residency` below
+    ``residency``, with tensors by name (``Q``, or ``{tensor: K, copies: stages}``), and ``{reused: [[V], [O]]}`` for
+    tiles that take turns in one place.
 
     Raises
     ------

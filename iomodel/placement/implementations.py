@@ -145,7 +145,7 @@ def _requested(algorithm: Algorithm, requested: object) -> Implementation | None
     if requested is None or isinstance(requested, Implementation):
         return requested
     if not isinstance(requested, str):
-        allowed = "a name, as 'textbook', a YAML file, or an iomodel.Implementation"
+        allowed = "a name, as 'textbook', a YAML file, or an iomodel.kernels.Implementation"
         raise InputError(f"implementation: {shown(requested)} given; allowed: {allowed}")
     return read_implementation(requested) if is_file(requested) else implementation(algorithm, requested)
 

@@ -7,6 +7,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
+from iomodel.counting.messages import messages as messages  # noqa: PLC0414 - a public name of this room
 from iomodel.counting.rank_calls import RankCalls
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError

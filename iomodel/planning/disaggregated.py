@@ -49,10 +49,14 @@ def disaggregate(
     ----------
     model : ModelSpec or str
         The model, its name, or its file.
-    prefill, decode : Hardware or str
-        Devices of the two pools; they may be the same.
-    prompt, output : int
-        Tokens of a prompt, and of its output.
+    prefill : Hardware or str
+        Device that prefills.
+    decode : Hardware or str
+        Device that decodes, which may be the same.
+    prompt : int
+        Tokens of a prompt.
+    output : int
+        Tokens of its output.
     link : float
         Bandwidth from one device of a pool to one of the other, in one direction [B/s].
     prefill_layout, decode_layout : Layout, optional

@@ -55,7 +55,8 @@ def engine_arguments(command: str) -> dict[str, Any]:
     Examples
     --------
     >>> import iomodel
-    >>> found = iomodel.engine_arguments("vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --kv-cache-dtype fp8")
+    >>> line = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --kv-cache-dtype fp8"
+    >>> found = iomodel.planning.engine_arguments(line)
     >>> found["model"], found["layout"].tensor_parallel, found["kv_dtype"]
     ('llama-3.1-70b', 4, 'fp8')
     >>> iomodel.plan(hardware="h100-sxm5", prompt=2048, output=256, **found).replicas

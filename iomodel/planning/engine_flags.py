@@ -93,7 +93,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     --------
     >>> import iomodel
     >>> found = iomodel.plan("llama-3-8b", "h100-sxm5", prompt=2048, output=256, batch=64)
-    >>> iomodel.engine_flags(found, "sglang").command  # doctest: +NORMALIZE_WHITESPACE
+    >>> iomodel.planning.engine_flags(found, "sglang").command  # doctest: +NORMALIZE_WHITESPACE
     'python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3-8B-Instruct --max-running-requests 64
     --context-length 2304 --mem-fraction-static 0.875'
     """

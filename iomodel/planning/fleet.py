@@ -58,10 +58,14 @@ def fleet(
         Devices to choose from; by default all devices in `prices`.
     load : float
         Arrival rate of requests [1/s].
-    prompt, output : int
-        Tokens of a prompt, and of its output.
-    ttft, tpot : float
-        Targets: mean time to the first token, including queueing, and mean time per output token after it [s].
+    prompt : int
+        Tokens of a prompt.
+    output : int
+        Tokens of its output.
+    ttft : float
+        Target of the mean time to the first token, including queueing [s].
+    tpot : float
+        Target of the mean time per output token after it [s].
     prices : mapping of str to float, optional
         Price of one device, by name [1/h].
     layouts : iterable of Layout, optional

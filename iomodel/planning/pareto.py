@@ -62,8 +62,10 @@ def pareto(
         The model, its name, or its file.
     hardware : Hardware, str, or several, optional
         Devices to choose from; by default all devices in `prices`.
-    prompt, output : int
-        Tokens of a prompt, and of its output, at least 2.
+    prompt : int
+        Tokens of a prompt.
+    output : int
+        Tokens of its output, at least 2.
     layouts : iterable of Layout, optional
         Layouts of a replica; by default all with powers of two as degrees and at most `max_count` devices, and where
         ranks would hold copies of a head, those with a cache that they divide too.
@@ -73,8 +75,10 @@ def pareto(
         Types to choose from; by default those of the service.
     prices : mapping of str to float, optional
         Price of one device, by name [1/h].
-    ttft, tpot : float, optional
-        Targets: time to the first token without queueing, and time per output token [s].
+    ttft : float, optional
+        Target of the time to the first token without queueing [s].
+    tpot : float, optional
+        Target of the time per output token [s].
     percentile : {"p50", "p90", "p99"}, optional
         Percentile that has to keep the targets too, in a simulation of as many clients as the batch has requests. It
         includes queueing, and needs tensor parallelism alone.

@@ -57,8 +57,10 @@ def plan(
     layout : Layout, optional
         Parallel layout of a replica; by default the least tensor parallelism that holds the model and one request, on
         up to eight devices or `count`.
-    prompt, output : int
-        Tokens of a prompt, and of its output.
+    prompt : int
+        Tokens of a prompt.
+    output : int
+        Tokens of its output.
     batch : int, optional
         Requests decoded together in a replica; by default as many as fit.
     price_per_hour : float, optional

@@ -34,13 +34,17 @@ class PrefixCache(Model):
         Decode with cascade attention where it is faster: one kernel reads the shared prefix once for all requests, a
         second one the rest of each, and the two results are merged (J. Juravsky et al., *Hydragen*, arXiv:2402.05099,
         section 3). Layers with windows, chunks, indexers or latents read the prefix for each request.
-    host_rate, disk_rate : float
-        Shares of the tokens after the shared prefix whose keys and values are in the memory of the host and on a disk,
-        after those of `hit_rate` [-]. They are loaded before the prefill of the others.
-    host_bandwidth, disk_bandwidth : float
-        Rate of these loads into each device [B/s]: by default 50e9, 80 % of 16 lanes of PCIe 5.0, and 7e9, the
-        sequential reads of a disk on 4 lanes of PCIe 4.0. Each device loads its own shard, one request at a time, while
-        it runs other steps.
+    host_rate : float
+        Share of the tokens after the shared prefix that is loaded from the memory of the host, after those of
+        `hit_rate` and before the prefill of the others [-].
+    disk_rate : float
+        Share of them that is loaded from a disk [-].
+    host_bandwidth : float
+        Rate of the loads from the host into each device [B/s]. The default is 80 % of 16 lanes of PCIe 5.0. Each device
+        loads its own shard, one request at a time, while it runs other steps.
+    disk_bandwidth : float
+        Rate of the loads from a disk into each device [B/s]. The default is that of sequential reads from a disk on
+        4 lanes of PCIe 4.0.
 
     Raises
     ------

@@ -36,9 +36,9 @@ class Speculation(Model):
     acceptance : float
         Probability that a draft token is accepted, given that all before it are [-].
     draft : str
-        ``mtp``: one more layer of the model, after a projection of a hidden state and an embedding, with the model's
-        output layer (DeepSeek-AI, *DeepSeek-V3 technical report*, arXiv:2412.19437, section 2.2); the name of a smaller
-        model; or ``ngram``, drafts without a cost.
+        Source of the drafts: ``mtp``, ``ngram``, or the name of a smaller model. ``mtp`` is one more layer of the
+        model, after a projection of a hidden state and an embedding, with the model's output layer (DeepSeek-AI,
+        *DeepSeek-V3 technical report*, arXiv:2412.19437, section 2.2); ``ngram`` has no cost.
 
     Raises
     ------

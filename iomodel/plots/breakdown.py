@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, GREY, figure, plain, subtitle
-from iomodel.plots.estimated import Estimated, estimates, name_of
+from iomodel.plots.canvas import COLOURS, GREY, beside, figure, plain, subtitle
+from iomodel.plots.estimated import estimates, name_of
 from iomodel.timing.time_shares import EXPOSED, HOST, time_shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from iomodel.timing.estimate_result import Estimate
 
 ORDER = ("matrix", "exp", "fp32", "shared memory", "l2", "llc", "hbm", "steps", "tail", "launch")
 """Order of the bars in all panels, from the matrix units outwards; other resources come last."""
@@ -30,7 +32,7 @@ LETTER = 0.013
 """Width of a letter, as a share of the longest bar [-]."""
 
 
-def breakdown(results: Estimated | Sequence[Estimated]) -> Figure:
+def breakdown(results: Estimate | Sequence[Estimate]) -> Figure:
     """Draw the total time as a sum, and the seconds of every resource as bars, one panel per estimate.
 
     Resources work at the same time, so their bars do not sum to the total. The bar of the total does: it has the time
@@ -75,7 +77,7 @@ def breakdown(results: Estimated | Sequence[Estimated]) -> Figure:
     return picture
 
 
-def _panel(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str) -> None:
+def _panel(axes: Any, estimate: Estimate, factor: float, longest: float, gid: str) -> None:
     names = sorted(estimate.breakdown, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     plain(axes)
     axes.grid(visible=False, axis="y")
@@ -88,8 +90,7 @@ def _panel(axes: Any, estimate: Estimated, factor: float, longest: float, gid: s
         }
         axes.barh(row, time / factor, height=0.72, linewidth=0.8, gid=f"{gid} {name}", **style)
         text = words.short(time, "s") + (" (binds)" if binds else "")
-        axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
-                      va="center", fontsize=9, fontweight="bold" if binds else "normal")  # fmt: skip
+        beside(axes, row, text, fontsize=9, fontweight="bold" if binds else "normal")
     axes.axvline(estimate.seconds / factor, color="black", linewidth=1.2, linestyle="--", gid=f"{gid} total", zorder=3)
     _sum(axes, estimate, factor, longest, gid)
     names = ["total", *names]
@@ -99,7 +100,7 @@ def _panel(axes: Any, estimate: Estimated, factor: float, longest: float, gid: s
         label.set_fontweight("bold" if name in ("total", estimate.bound) else "normal")
 
 
-def _sum(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str) -> None:
+def _sum(axes: Any, estimate: Estimate, factor: float, longest: float, gid: str) -> None:
     """Draw the total above the resources, as the parts that it is the sum of."""
     left = 0.0
     for name, time in time_shares(estimate.kernels, estimate.seconds).items():
@@ -112,5 +113,4 @@ def _sum(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str
                           color="white" if colour == BINDS else INK, parse_math=False,
                           bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})  # fmt: skip
         left += time
-    axes.annotate(words.short(estimate.seconds, "s"), (1, -1), xycoords=("axes fraction", "data"), xytext=(6, 0),
-                  textcoords="offset points", va="center", fontsize=9, fontweight="bold")  # fmt: skip
+    beside(axes, -1, words.short(estimate.seconds, "s"), fontsize=9, fontweight="bold")

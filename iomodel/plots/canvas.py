@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from io import BytesIO
 from math import ceil, floor, log10
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from iomodel.common import output_files as output_file
 from iomodel.common.output_files import written
 from iomodel.errors import InputError, shown
+from iomodel.plots import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,11 +52,18 @@ def _figure_class() -> Any:
         def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
             data = BytesIO()
             self.savefig(data, format="png", dpi=2 * 96)
-            return data.getvalue(), {
-                "width": 96 * self.get_figwidth()
-            }  # rendered for high-resolution screens, displayed at its size
+            return data.getvalue(), {"width": 96 * self.get_figwidth()}  # its size, at twice the resolution
 
     return Picture
+
+
+def drawing(title: str, text: str, height: float = 4.4, width: float = 7.2, *, grid: bool = True) -> tuple[Figure, Any]:
+    """Create a figure with one pair of axes, a title, and a few words above the axes."""
+    picture = figure(title, width, height)
+    axes = picture.add_subplot()
+    plain(axes, grid=grid)
+    subtitle(axes, text)
+    return picture, axes
 
 
 def subtitle(axes: Any, text: str) -> None:
@@ -83,6 +92,36 @@ def legend(picture: Any, columns: int) -> None:
     )
     for text in drawn.get_texts():
         text.set_parse_math(False)
+
+
+def place_ticks(axis: Any, places: Sequence[float], text: Callable[[float], str]) -> None:
+    """Place the ticks of an axis, each with its text, and no minor ones."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def traffic_ticks(axes: Any) -> None:
+    """Place round numbers of bytes in one unit on a logarithmic vertical axis."""
+    least, most = axes.get_ylim()
+    factor, unit = words.scale(most / 2, "B")
+    places = [factor * tick for tick in log_ticks(least / factor, most / factor)]
+    place_ticks(axes.yaxis, places, lambda size: f"{size / factor:,.4g}")
+    axes.set_ylabel(f"HBM traffic [{unit}]", fontsize=10)
+
+
+def powers_of_two(low: int, high: int) -> list[int]:
+    """List at most about ten powers of two, evenly spaced, that span a range."""
+    powers = [2**k for k in range(low.bit_length() - 1, high.bit_length() + 1)]
+    return powers[:: 1 + len(powers) // 10]
+
+
+def beside(axes: Any, row: float, text: str, distance: int = 6, **style: Any) -> None:
+    """Write a text to the right of a row of the axes."""
+    axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), xytext=(distance, 0),
+                  textcoords="offset points", va="center", **style)  # fmt: skip
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -12,12 +12,10 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
-from iomodel.nests.alphabet import (
-    TILES,
-)
+from iomodel.nests.alphabet import TILES
 from iomodel.nests.implementation import Implementation
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, figure, legend, log_ticks, plain, subtitle
+from iomodel.plots.canvas import COLOURS, figure, legend, log_ticks, place_ticks, plain, subtitle
 from iomodel.plots.tile_map import TileMap, even, ticks, tile_map
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
@@ -117,16 +115,9 @@ def _marks(marks: Mapping[str, Mapping[str, int]] | None, names: tuple[str, str]
 
 
 def _scales(axes: Any, grid: TileMap) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    for axis, sizes, scaled in (
-        (axes.xaxis, grid.columns, axes.set_xscale),
-        (axes.yaxis, grid.rows, axes.set_yscale),
-    ):
+    for axis, sizes, scaled in ((axes.xaxis, grid.columns, axes.set_xscale), (axes.yaxis, grid.rows, axes.set_yscale)):
         scaled("linear" if even(sizes) else "log")
-        axis.set_major_locator(FixedLocator(ticks(sizes, 9)))
-        axis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
-        axis.set_minor_locator(NullLocator())
+        place_ticks(axis, ticks(sizes, 9), lambda size: f"{size:,.0f}")
     units = {entry.name: entry.unit for entry in TILES}
     axes.set_xlabel(f"{grid.names[1]} [{units[grid.names[1]]}]", fontsize=10)
     axes.set_ylabel(f"{grid.names[0]} [{units[grid.names[0]]}]", fontsize=10)
@@ -135,7 +126,6 @@ def _scales(axes: Any, grid: TileMap) -> None:
 def _cells(picture: Any, axes: Any, grid: TileMap) -> None:
     """Draw colours for tiles that fit, hatching elsewhere."""
     from matplotlib.colors import LogNorm
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     shown_bytes = np.ma.masked_where(~grid.fits, grid.traffic)
     least, most = float(shown_bytes.min()), float(shown_bytes.max())
@@ -148,9 +138,7 @@ def _cells(picture: Any, axes: Any, grid: TileMap) -> None:
     bar = picture.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
     bar.set_label(f"HBM traffic [{unit}]", fontsize=10)
     bar.ax.tick_params(labelsize=9)
-    bar.ax.yaxis.set_minor_locator(NullLocator())
-    bar.ax.yaxis.set_major_locator(FixedLocator(log_ticks(least / factor, most / factor)))
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+    place_ticks(bar.ax.yaxis, log_ticks(least / factor, most / factor), lambda value: f"{value:,.4g}")
     inside = np.argwhere(grid.fits)
     if len(inside) <= 600:  # one dot per tile; the limits lie between dots
         axes.plot(np.array(grid.columns)[inside[:, 1]], np.array(grid.rows)[inside[:, 0]], "o", color="white",
@@ -204,16 +192,8 @@ def _mark(axes: Any, grid: TileMap, points: Mapping[str, tuple[int, int]]) -> No
     axes.plot([column], [row], linestyle="none", zorder=5, label=label, gid="optimum", **star)
     for number, (name, (u, v)) in enumerate(points.items()):
         style = {"marker": "sD^vo"[number % 5], "markersize": 15, "fillstyle": "none", "color": "black"}
-        axes.plot(
-            [v],
-            [u],
-            linestyle="none",
-            zorder=6,
-            markeredgewidth=1.6,
-            label=f"{name}: {u:,} x {v:,}",
-            gid=f"mark {name}",
-            **style,
-        )
+        label = f"{name}: {u:,} x {v:,}"
+        axes.plot([v], [u], linestyle="none", zorder=6, markeredgewidth=1.6, label=label, gid=f"mark {name}", **style)
     for limit, sizes, marked in (
         (axes.set_xlim, grid.columns, [v for _, v in points.values()]),
         (axes.set_ylim, grid.rows, [u for u, _ in points.values()]),

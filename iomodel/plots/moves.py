@@ -11,7 +11,7 @@ import numpy as np
 
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, FAINT, GREY, figure, plain, subtitle
+from iomodel.plots.canvas import COLOURS, FAINT, GREY, beside, figure, plain, subtitle
 from iomodel.studies.trace.events import READING, WRITING, Event
 from iomodel.studies.trace.text import named
 from iomodel.studies.trace.trace import Trace
@@ -91,9 +91,7 @@ def moves(trace: Trace) -> Figure:
         _lane(axes, row * (LANE + GAP), own, total)
         seen = (prod(sizes.values()) for (name, _), sizes in extents.items() if name == tensor)
         size = max(trace.sizes.get(tensor, 1), *seen)  # a gather moves few rows of many; packed rows are of many heads
-        axes.annotate(_times(events, tensor, size), (1, row * (LANE + GAP) + LANE / 2),
-                      xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center",
-                      fontsize=8, color=GREY)  # fmt: skip
+        beside(axes, row * (LANE + GAP) + LANE / 2, _times(events, tensor, size), fontsize=8, color=GREY)
     axes.set_yticks([row * (LANE + GAP) + LANE / 2 for row in range(len(lanes))], lanes, fontsize=9, parse_math=False)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

@@ -11,7 +11,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.contents import Contents, Region, contents
 from iomodel.placement.limits import COLUMN
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, GREY, figure, subtitle
+from iomodel.plots.canvas import COLOURS, GREY, beside, figure, subtitle
 from iomodel.workloads.attention import Attention
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LETTER = 0.011
 """Width of a letter, as a share of a bar [-]."""
 
 
-class Bar(NamedTuple):
+class MemoryBar(NamedTuple):
     """One memory: its title, its contents, its use and its limit, and the text of a size."""
 
     title: str
@@ -95,20 +95,20 @@ def on_chip(
     return picture
 
 
-def _bars(held: Contents) -> list[Bar]:
+def _bars(held: Contents) -> list[MemoryBar]:
     """List the memories with contents."""
     use = held.check.resources
     shared = use["shared memory"]
-    bars = [Bar("shared memory\nof a block", held.shared, shared.used, shared.limit, "B")]
+    bars = [MemoryBar("shared memory\nof a block", held.shared, shared.used, shared.limit, "B")]
     registers = use["registers"]
     for number, phase in enumerate(held.registers, 1):
         title = "registers\nof a thread" + (f", phase {number}" if len(held.registers) > 1 else "")
         parts = [*phase, Region("other", held.overhead)]
-        bars.append(Bar(title, parts, sum(part.size for part in parts), registers.limit, ""))
+        bars.append(MemoryBar(title, parts, sum(part.size for part in parts), registers.limit, ""))
     if "tensor memory" in use:
         columns = [Region(part.name, part.size / COLUMN, part.instead) for part in held.tensor]
         tensor = use["tensor memory"]
-        bars.append(Bar("tensor memory\nof an SM", columns, tensor.used, tensor.limit, "columns"))
+        bars.append(MemoryBar("tensor memory\nof an SM", columns, tensor.used, tensor.limit, "columns"))
     return bars
 
 
@@ -116,7 +116,7 @@ def _size(value: float, unit: str) -> str:
     return words.memory(value) if unit == "B" else f"{value:,.4g} {unit}".strip()
 
 
-def _draw(axes: Any, row: int, bar: Bar, colours: Mapping[str, str]) -> None:
+def _draw(axes: Any, row: int, bar: MemoryBar, colours: Mapping[str, str]) -> None:
     """Draw the limit as a frame, and the buffers from the left; a use beyond the limit extends the scale."""
     scale = max(bar.limit, bar.used)
     axes.barh(row, bar.limit / scale, height=0.62, facecolor=FREE, edgecolor=GREY, linewidth=0.8, zorder=1,
@@ -139,8 +139,7 @@ def _draw(axes: Any, row: int, bar: Bar, colours: Mapping[str, str]) -> None:
     over = bar.used > bar.limit
     used = _size(bar.used, "B") if bar.unit == "B" else f"{bar.used:,.4g}"
     text = f"{used} of {_size(bar.limit, bar.unit)}" + (", too much" if over else "")
-    axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
-                  va="center", fontsize=8.5, color=GREY, fontweight="bold" if over else "normal")  # fmt: skip
+    beside(axes, row, text, 8, fontsize=8.5, color=GREY, fontweight="bold" if over else "normal")
 
 
 def _tint(colour: str) -> str:

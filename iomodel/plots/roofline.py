@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import finite
-from iomodel.devices.device import Hardware
-from iomodel.errors import InputError, shown
+from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.quantity import Quantity
+from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, plain, subtitle
-from iomodel.plots.estimated import Estimated, is_estimate, name_of
-from iomodel.plots.roofs import Roofs, roofs
+from iomodel.plots.canvas import COLOURS, GREY, MARKERS, drawing, legend
+from iomodel.plots.estimated import is_estimate, name_of
+from iomodel.workloads.call import DType
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from iomodel.timing.estimate_result import Estimate
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,78 @@ class Point:
         return self.interval or (self.intensity, self.intensity)
 
 
+@dataclass(frozen=True)
+class Roofs:
+    """The rate limits of one device for one data type.
+
+    Attributes
+    ----------
+    device, dtype : str
+        Name of the device; data type of the peak.
+    bandwidths : mapping of name to Quantity
+        HBM first, then L2 if known [B/s].
+    peak : Quantity
+        Peak rate of the matrix units [FLOP/s].
+    attained : Quantity or None
+        Measured rate of a large GEMM, if known [FLOP/s].
+    """
+
+    device: str
+    dtype: str
+    bandwidths: Mapping[str, Quantity]
+    peak: Quantity
+    attained: Quantity | None
+
+    @property
+    def ridge(self) -> float:
+        """Intensity above which HBM is not the limit [FLOP/B]."""
+        return float(self.peak.value / self.bandwidths["HBM"].value)
+
+    def at(self, intensity: float) -> float:
+        """Compute the rate that HBM and the matrix units allow at an intensity [FLOP/B], in [FLOP/s]."""
+        return float(min(self.peak.value, intensity * self.bandwidths["HBM"].value))
+
+
+def roofs(hardware: Hardware | str, dtype: str = "bf16") -> Roofs:
+    """Return the roofs of a device for one data type.
+
+    Parameters
+    ----------
+    hardware : Hardware or str
+        A device with an HBM bandwidth and a peak for `dtype`.
+    dtype : str
+        The data type of the matrix products.
+
+    Raises
+    ------
+    UnknownNameError, SpecError
+        A name is unknown; the device lacks a figure.
+
+    Examples
+    --------
+    >>> limits = roofs("h100-sxm5")
+    >>> round(limits.ridge), limits.at(100.0)
+    (295, 335200000000000.0)
+    """
+    device = as_device(hardware)
+    if not isinstance(dtype, str) or dtype not in get_args(DType):
+        raise UnknownNameError("dtype", dtype, get_args(DType))
+    figures = {path: quantity for path, quantity in device.quantities.items() if isinstance(quantity, Quantity)}
+
+    def figure(*paths: str) -> Quantity | None:
+        return next((figures[path] for path in paths if path in figures and figures[path].value > 0), None)
+
+    hbm, peak = figure("memory.hbm.bandwidth"), figure(f"compute.peak.{dtype}")
+    if hbm is None or peak is None:
+        missing = "memory.hbm.bandwidth" if hbm is None else f"compute.peak.{dtype}"
+        raise SpecError(f"{missing}: {device.id or device.name} lacks it; a roofline needs it")
+    l2 = figure("measured.l2_bandwidth", "memory.l2.bandwidth")
+    bandwidths = {"HBM": hbm} | ({"L2": l2} if l2 is not None else {})
+    return Roofs(device.name, dtype, FrozenDict(bandwidths), peak, figure(f"measured.gemm_{dtype}"))
+
+
 def roofline(
-    points: Estimated | Point | Iterable[Estimated | Point], hardware: Hardware | str, dtype: str | None = None
+    points: Estimate | Point | Iterable[Estimate | Point], hardware: Hardware | str, dtype: str | None = None
 ) -> Figure:
     """Draw algorithms under the roofs of a device.
 
@@ -99,10 +173,7 @@ def roofline(
     limits = roofs(hardware, _dtype(entries, dtype))
     _same_device(entries, limits)
     drawn = [_point(entry) for entry in entries]
-    picture = figure(f"Roofline of {limits.device}")
-    axes = picture.add_subplot()
-    plain(axes)
-    subtitle(axes, f"{limits.dtype}; ridge at {limits.ridge:,.0f} FLOP/B")
+    picture, axes = drawing(f"Roofline of {limits.device}", f"{limits.dtype}; ridge at {limits.ridge:,.0f} FLOP/B")
     low = min([limits.ridge / 30, *(entry.ends[0] / 3 for entry in drawn)])
     high = max([limits.ridge * 30, *(entry.ends[1] * 12 for entry in drawn)])
     bottom = min([limits.at(low), *(entry.flops_per_second / 2 for entry in drawn)])
@@ -182,9 +253,8 @@ def _draw_points(axes: Any, points: Sequence[Point]) -> None:
         name = f"{number + 1}  {point.label}: {rate} at {words.number(point.intensity)} FLOP/B"
         axes.errorbar(
             [point.intensity], [point.flops_per_second], xerr=None if point.interval is None else reach,
-            linestyle="none",
-            capsize=3, elinewidth=1.5, markersize=7, markeredgecolor="black", markeredgewidth=0.6, zorder=4, label=name,
-            gid=f"point {number + 1}", **style,
+            linestyle="none", capsize=3, elinewidth=1.5, markersize=7, markeredgecolor="black", markeredgewidth=0.6,
+            zorder=4, label=name, gid=f"point {number + 1}", **style,
         )  # fmt: skip
         axes.annotate(str(number + 1), (point.intensity, point.flops_per_second), xytext=(-5, 6), ha="right",
                       textcoords="offset points", fontsize=9, fontweight="bold", color=style["color"])  # fmt: skip

@@ -17,9 +17,7 @@ from iomodel.common.validation import as_integer
 from iomodel.counting.cost import cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.alphabet import (
-    LAUNCH,
-)
+from iomodel.nests.alphabet import LAUNCH
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.check import Check, check
 from iomodel.placement.implementations import implementation_for

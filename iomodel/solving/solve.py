@@ -66,8 +66,10 @@ def solve(
         The quantity minimised: the time, or the bytes that blocks request, with proof. The time by default, and the
         traffic with the textbook's implementation or an `epsilon`. The traffic of a linear layer is minimised on the
         textbook's machine alone; its time over the common tiles of libraries.
-    sram_bytes, sram_elements : int, optional
-        A bare budget in place of a device [B], [elements] (the papers' M).
+    sram_bytes : int, optional
+        On-chip memory, a bare budget in place of a device [B].
+    sram_elements : int, optional
+        On-chip memory in elements, the papers' M.
     alignment : int, optional
         Tiles of the textbook's machine are multiples of it [rows]: that of the device (16) by default, 1 for a bare
         budget. It selects the textbook's implementation.

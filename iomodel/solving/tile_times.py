@@ -197,7 +197,7 @@ def tile_times(
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(heads=32, q_len=8192, head_dim=128, mask="causal")
-    >>> times = iomodel.tile_times("flash2", w, "a100-sxm4-80gb")
+    >>> times = iomodel.kernels.tile_times("flash2", w, "a100-sxm4-80gb")
     >>> dict(times.fastest.tiles), len(times.records())
     ({'block_q': 128, 'block_kv': 64, 'warps': 4, 'stages': 1}, 37)
     """

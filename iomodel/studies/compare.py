@@ -191,8 +191,8 @@ def compare(
         if not tiles and algorithms is None:
             continue
         try:
-            least = min_block_kv if "block_kv" in tiles else None
-            solutions.append(answer(replace(question, min_block_kv=least), share=share))
+            least_kv = min_block_kv if "block_kv" in tiles else None
+            solutions.append(answer(replace(question, min_block_kv=least_kv), share=share))
         except InfeasibleError as error:
             infeasible.append(DoesNotFit(name, error.least))
     infeasible.sort(key=lambda unfit: unfit.least)

@@ -110,7 +110,7 @@ def estimate(
     ('matrix', 0.71)
     """
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     device = as_device(hardware)
     question = Question.ask(algorithm, workload, device, implementation, options, parameters=parameters)
     return estimated(question, tiles)

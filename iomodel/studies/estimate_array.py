@@ -72,7 +72,7 @@ def estimate_array(
     if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
         raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     if declaration.answers not in (Attention.operation, Linear.operation):
         raise InputError(
             f"algorithm: {declaration.name} given; allowed: an algorithm of attention or of linear layers, in an array "

@@ -92,7 +92,7 @@ class Judgement(Result, Tabular):
 def judge(
     hardware: Hardware | str, algorithm: AlgorithmLike | None = None, parameters: Parameters = DEFAULT
 ) -> Judgement:
-    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.calibrate`).
+    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.devices.calibrate`).
 
     Parameters
     ----------

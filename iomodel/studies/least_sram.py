@@ -63,7 +63,7 @@ def least_sram(
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(q_len=4096, head_dim=64)
-    >>> s = iomodel.least_sram("flash2", w, hbm_bytes=2 * 6291456, unit="elements", lse=False)
+    >>> s = iomodel.theory.least_sram("flash2", w, hbm_bytes=2 * 6291456, unit="elements", lse=False)
     >>> s.budget.amount, dict(s.tiles)
     (48991, {'block_q': 373, 'block_kv': 1})
     """

@@ -20,11 +20,7 @@ BY_FORMULA: tuple[Kind, ...] = ("full", "causal", "window")
 
 
 def masks(
-    q_len: int | None = None,
-    kv_len: int | None = None,
-    *,
-    kinds: Iterable[Kind] = BY_FORMULA,
-    max_side: int = 8,
+    q_len: int | None = None, kv_len: int | None = None, *, kinds: Iterable[Kind] = BY_FORMULA, max_side: int = 8
 ) -> st.SearchStrategy[Mask]:
     """Draw masks for `iomodel.Attention`.
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from iomodel.errors import InputError
+from iomodel.testing.counted_run import Run
 from iomodel.testing.hbm import HBM
-from iomodel.testing.run import Run
 from iomodel.testing.sram import SRAM, SRAMOverflowError
 from iomodel.testing.widths import WIDTHS, Elements, FloatArray, Width, in_bytes
 

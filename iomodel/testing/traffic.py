@@ -10,10 +10,10 @@ from iomodel.common.display import Table, as_text, sizes_text
 from iomodel.common.validation import as_mapping, index
 from iomodel.counting.cost import Cost
 from iomodel.errors import InputError, shown
+from iomodel.testing.counted_run import Run
 from iomodel.testing.hbm import HBM
 from iomodel.testing.hints import Counts, Key, hints, moved, wrong_sizes, wrong_widths
 from iomodel.testing.machine import Machine
-from iomodel.testing.run import Run
 from iomodel.testing.widths import WIDTHS, in_bytes
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
@@ -46,12 +46,7 @@ class CountedKernel(Protocol):
 Counted = Run | Machine | HBM | CountedKernel | Mapping[str, Mapping[str, int]]
 
 
-def assert_traffic(
-    cost: Cost,
-    counted: Counted,
-    *,
-    names: Mapping[str, str | None] | None = None,
-) -> None:
+def assert_traffic(cost: Cost, counted: Counted, *, names: Mapping[str, str | None] | None = None) -> None:
     """Fail unless a kernel moved exactly the predicted traffic, tensor by tensor.
 
     Parameters

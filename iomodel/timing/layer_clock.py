@@ -252,7 +252,8 @@ class LayerClock:
 
     def _seconds_at(self, layers: LayerNumbers, tiles: Sequence[GemmTile], products: str | None = None) -> list[float]:
         """Time layers, each at its tile [s]."""
-        columns = GemmTile(*(np.array([getattr(tile, key) for tile in tiles]) for key in GemmTile.__dataclass_fields__))
+        each: Any = (np.array([getattr(tile, key) for tile in tiles]) for key in GemmTile.__dataclass_fields__)
+        columns = GemmTile(*each)
         first, *others = (seconds for seconds, _, _ in self.kernels_at(layers, columns, products=products))
         rest: Any = sum(others, np.zeros(len(tiles)))
         times: list[float] = (np.broadcast_to(first, len(tiles)) + rest).tolist()

@@ -4,22 +4,6 @@ PyTorch itself is imported only where a program is recorded or a mask is evaluat
 it.
 """
 
-from iomodel.torch.flex_masks import block_mask_of, mask_of
-from iomodel.torch.model_shapes import model_of
-from iomodel.torch.operator_call import OperatorCall, TensorArgument, read_calls, write_calls
-from iomodel.torch.report import OperatorTraffic, TrafficReport
-from iomodel.torch.traffic_mode import TrafficMode, traffic
+import lazy_loader as lazy
 
-__all__ = [
-    "OperatorCall",
-    "OperatorTraffic",
-    "TensorArgument",
-    "TrafficMode",
-    "TrafficReport",
-    "block_mask_of",
-    "mask_of",
-    "model_of",
-    "read_calls",
-    "traffic",
-    "write_calls",
-]
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -23,7 +23,7 @@ from iomodel.timing.layer_clock import LayerClock, layer_clock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.span import Span
 from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.elementwise import moved_bytes
+from iomodel.torch.moved_bytes import moved_bytes
 from iomodel.torch.operator_call import OperatorCall
 from iomodel.torch.products import layer_of, product_of
 from iomodel.torch.report import OperatorTraffic, TrafficReport

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from iomodel.torch.operator_call import TYPES, OperatorCall
 from iomodel.workloads.linear import Linear
 
 
-class Product(NamedTuple):
+class MatrixProduct(NamedTuple):
     """A matrix product: groups of rows x terms by terms x columns, with the tensor that is added to the result."""
 
     groups: int
@@ -28,51 +29,33 @@ class Product(NamedTuple):
         return 2 * self.groups * self.rows * self.terms * self.columns
 
 
-def _mm(call: OperatorCall) -> Product:
-    rows, terms = call.tensor("self", 2).shape
-    return Product(1, rows, terms, call.tensor("mat2", 2).shape[1], "self")
+def _matrices(call: OperatorCall, first: str, second: str, added: str | None = None, axes: int = 2) -> MatrixProduct:
+    """Read a product of two matrices or of two stacks of them; an addend with the factor 0 is not read."""
+    *groups, rows, terms = call.tensor(first, axes).shape
+    columns = call.tensor(second, axes).shape[-1]
+    return MatrixProduct(prod(groups), rows, terms, columns, first, added if call.arguments.get("beta", 1) else None)
 
 
-def _addmm(call: OperatorCall) -> Product:
-    rows, terms = call.tensor("mat1", 2).shape
-    return Product(1, rows, terms, call.tensor("mat2", 2).shape[1], "mat1", _added(call, "self"))
-
-
-def _bmm(call: OperatorCall) -> Product:
-    groups, rows, terms = call.tensor("self", 3).shape
-    return Product(groups, rows, terms, call.tensor("mat2", 3).shape[2], "self")
-
-
-def _baddbmm(call: OperatorCall) -> Product:
-    groups, rows, terms = call.tensor("batch1", 3).shape
-    return Product(groups, rows, terms, call.tensor("batch2", 3).shape[2], "batch1", _added(call, "self"))
-
-
-def _linear(call: OperatorCall) -> Product:
+def _linear(call: OperatorCall) -> MatrixProduct:
     *rows, terms = call.tensor("input").shape or (1,)
     bias = "bias" if "bias" in call.inputs else None
-    return Product(1, prod(rows), terms, (call.tensor("weight").shape or (1,))[0], "input", bias)
+    return MatrixProduct(1, prod(rows), terms, (call.tensor("weight").shape or (1,))[0], "input", bias)
 
 
-def _mv(call: OperatorCall) -> Product:
+def _mv(call: OperatorCall) -> MatrixProduct:
     rows, terms = call.tensor("self", 2).shape
-    return Product(1, rows, terms, 1, "self")
+    return MatrixProduct(1, rows, terms, 1, "self")
 
 
-def _dot(call: OperatorCall) -> Product:
-    return Product(1, 1, call.tensor("self", 1).shape[0], 1, "self")
+def _dot(call: OperatorCall) -> MatrixProduct:
+    return MatrixProduct(1, 1, call.tensor("self", 1).shape[0], 1, "self")
 
 
-def _added(call: OperatorCall, name: str) -> str | None:
-    """Return the name of an addend, if its factor is not 0; a product with factor 0 does not read it."""
-    return name if call.arguments.get("beta", 1) else None
-
-
-PRODUCTS: Mapping[str, Callable[[OperatorCall], Product]] = FrozenDict({
-    "aten.mm": _mm,
-    "aten.addmm": _addmm,
-    "aten.bmm": _bmm,
-    "aten.baddbmm": _baddbmm,
+PRODUCTS: Mapping[str, Callable[[OperatorCall], MatrixProduct]] = FrozenDict({
+    "aten.mm": partial(_matrices, first="self", second="mat2"),
+    "aten.addmm": partial(_matrices, first="mat1", second="mat2", added="self"),
+    "aten.bmm": partial(_matrices, first="self", second="mat2", axes=3),
+    "aten.baddbmm": partial(_matrices, first="batch1", second="batch2", added="self", axes=3),
     "aten.linear": _linear,
     "aten.mv": _mv,
     "aten.dot": _dot,
@@ -80,13 +63,13 @@ PRODUCTS: Mapping[str, Callable[[OperatorCall], Product]] = FrozenDict({
 """Operators that are one matrix product."""
 
 
-def product_of(call: OperatorCall) -> Product | None:
+def product_of(call: OperatorCall) -> MatrixProduct | None:
     """Return the product that an operator computes, if it is one."""
     reader = PRODUCTS.get(call.operator)
     return None if reader is None else reader(call)
 
 
-def layer_of(call: OperatorCall, product: Product) -> tuple[Linear | None, int]:
+def layer_of(call: OperatorCall, product: MatrixProduct) -> tuple[Linear | None, int]:
     """Return a product as a linear layer, with the bytes that it reads beside; None for other types [B].
 
     A bias of one row is part of the layer. Any other addend is read once beside it.

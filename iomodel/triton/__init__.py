@@ -5,14 +5,12 @@ Triton itself is imported only where a kernel is counted, a `triton.Config` is m
 
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.placement.triton_check import check_triton as check
-from iomodel.triton.current import perf_model, prune
+from iomodel.triton.formula_fit import Inference
 from iomodel.triton.formula_inference import infer
-from iomodel.triton.formula_result import Inference
 from iomodel.triton.kernel_count import KernelCount, TensorCount
-from iomodel.triton.kernel_counter import count
-from iomodel.triton.kernel_launches import launches
+from iomodel.triton.kernel_counter import count, launches
 from iomodel.triton.listing import configs, flex_options
-from iomodel.triton.pruner import Judged, Pruner, pruner
+from iomodel.triton.pruner import Judged, Pruner, perf_model, prune, pruner
 
 __all__ = [
     "Inference",

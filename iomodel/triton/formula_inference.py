@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.errors import InputError, IOModelError, UnknownNameError, shown
-from iomodel.triton.formula_fit import FormulaFit
-from iomodel.triton.formula_result import Inference
+from iomodel.triton.formula_fit import FormulaFit, Inference
 from iomodel.triton.kernel_count import KernelCount
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from iomodel.triton.block_pointers import patched_words
-from iomodel.triton.scalars import indices
+from iomodel.triton.kernel_arguments import indices
 
 LOCK = RLock()
 """Holds off a second count: the language is patched for the whole process."""

@@ -1,19 +1,43 @@
-"""Arguments of a counted kernel as values of Triton's language."""
+"""Arguments and numbers of a counted kernel as values of Triton's language."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from iomodel.errors import InputError, shown
 from iomodel.triton.counting_builder import ORIGIN
-from iomodel.triton.kernel_launch import Launch
+from iomodel.triton.kernel_launch import KernelLaunch
 from iomodel.triton.kernel_memory import KernelMemory, is_tensor
-from iomodel.triton.scalars import number
 
 
-def converted(launched: Launch, memory: KernelMemory) -> dict[str, Any]:
+def number(value: float) -> Any:
+    """Make the fp32 scalar that a compiled kernel takes for a number with a fraction."""
+    from triton import language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    return tl.tensor(TensorHandle(np.array([value], np.float32), tl.float32), tl.float32)
+
+
+class LoopIndex(int):
+    """The variable of a loop: an integer that can be converted, as a scalar of the language can."""
+
+    def to(self, dtype: Any, **_: Any) -> Any:
+        """Convert to a scalar of a type."""
+        from triton.runtime import interpreter
+
+        return interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype)
+
+
+def indices(*bounds: Any, **hints: Any) -> Iterator[LoopIndex]:
+    """Walk a range of Python or of the language; hints to the compiler are left out."""
+    named = [hints[name] for name in ("arg1", "arg2", "step") if hints.get(name) is not None]
+    return map(LoopIndex, range(*(int(bound) for bound in (*bounds, *named) if bound is not None)))
+
+
+def converted(launched: KernelLaunch, memory: KernelMemory) -> dict[str, Any]:
     """Convert the arguments of a launch; raise InputError for one that Triton does not take."""
     return {
         name: value if name in launched.meta else _converted(name, value, memory)

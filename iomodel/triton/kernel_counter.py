@@ -1,10 +1,11 @@
-"""Count of the traffic of an unmodified Triton kernel, run by Triton's interpreter on the CPU."""
+"""Counts of the traffic of unmodified Triton kernels, run by Triton's interpreter on the CPU."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -116,3 +117,32 @@ def _run(name: str, function: Any, builder: Any, grid: tuple[int, int, int], arg
             raise InputError(f"kernel: {name} is refused by Triton's interpreter in program {program}: {reason}") from (
                 error
             )
+
+
+@contextmanager
+def launches() -> Iterator[list[KernelCount]]:
+    """Count the kernels that a wrapper launches as ``kernel[grid](...)``, on the CPU, instead of compiling them.
+
+    Inside the ``with`` block each launch runs as by :func:`iomodel.triton.count`, and its result is appended to the
+    list, also from a backward pass of autograd. The wrapper is not changed; what it asks about a GPU it still asks.
+
+    Raises
+    ------
+    InputError
+        Triton is not installed; a launch raises what :func:`iomodel.triton.count` raises.
+    """
+    try:
+        from triton.runtime.jit import KernelInterface
+    except ImportError:
+        raise InputError("triton: not installed; pip install 'iomodel[triton]'") from None
+    counts: list[KernelCount] = []
+    launched = KernelInterface.__getitem__
+
+    def launch(kernel: Any, grid: Any) -> Any:
+        return lambda *args, **options: counts.append(count(kernel, grid, args, options))
+
+    KernelInterface.__getitem__ = launch
+    try:
+        yield counts
+    finally:
+        KernelInterface.__getitem__ = launched

@@ -20,7 +20,7 @@ MOST = 1_000_000
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelLaunch:
     """A Python function with all arguments bound, and the numbers of programs."""
 
     name: str
@@ -30,7 +30,7 @@ class Launch:
     meta: Mapping[str, Any]
 
 
-def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
+def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> KernelLaunch:
     """Bind the arguments of a kernel; raise InputError for one that is missing or unknown, or a wrong grid."""
     from triton.runtime.autotuner import Autotuner, Heuristics
 
@@ -62,7 +62,7 @@ def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
         raise InputError(f"args: {name} needs {', '.join(missing)}; give them in args or meta")
     constants = [key for key in names if _is_constant(parameters[key].annotation)]
     kept = {key: plain(bound[key]) for key in bound if key in constants or key in LAUNCH}
-    return Launch(name, function, _grid(grid, bound), {key: bound[key] for key in names}, kept)
+    return KernelLaunch(name, function, _grid(grid, bound), {key: bound[key] for key in names}, kept)
 
 
 def innermost(kernel: Any) -> Callable[..., Any]:

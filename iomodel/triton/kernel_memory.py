@@ -27,7 +27,7 @@ DTYPES = {
 
 
 @dataclass(frozen=True)
-class Buffer:
+class CountedBuffer:
     """A tensor argument: the address of its first element, and the bytes that may be accessed from it."""
 
     name: str
@@ -39,7 +39,7 @@ class Buffer:
     writable: bool
 
     @classmethod
-    def of(cls, name: str, tensor: Any) -> Buffer:
+    def of(cls, name: str, tensor: Any) -> CountedBuffer:
         """Describe a NumPy array or a PyTorch tensor on the CPU; raise InputError for another dtype or device."""
         base = getattr(tensor, "base", None) if type(tensor).__name__ == "TensorWrapper" else None
         stored = tensor if base is None else base
@@ -70,12 +70,12 @@ class KernelMemory:
     """The buffers of one launch, with every element moved counted under its argument."""
 
     def __init__(self) -> None:
-        self.buffers: dict[str, Buffer] = {}
+        self.buffers: dict[str, CountedBuffer] = {}
         self.moved: dict[str, Counter[str]] = {}
 
-    def add(self, name: str, tensor: Any) -> Buffer:
+    def add(self, name: str, tensor: Any) -> CountedBuffer:
         """Take in a tensor argument."""
-        buffer = self.buffers[name] = Buffer.of(name, tensor)
+        buffer = self.buffers[name] = CountedBuffer.of(name, tensor)
         self.moved[name] = Counter()
         return buffer
 

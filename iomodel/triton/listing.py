@@ -97,12 +97,7 @@ def ranked(
 
 
 def source(
-    algorithm: str,
-    workload: Attention,
-    hardware: Hardware | str,
-    *,
-    top: int | None = None,
-    version: str | None = None,
+    algorithm: str, workload: Attention, hardware: Hardware | str, *, top: int | None = None, version: str | None = None
 ) -> str:
     """Write the configs of a kernel within 5 % of the least predicted time as source text, or the `top` fastest.
 

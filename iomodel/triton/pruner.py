@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware, as_device, hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError, shown
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
 from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
-from iomodel.triton.arguments import bound, shape, tile
+from iomodel.triton.argument_roles import bound, shape, tile
 from iomodel.triton.seconds import seconds
 from iomodel.workloads.attention import Attention, as_attention
 
@@ -206,3 +206,40 @@ def _varied(ranked: list[Judged], names: Mapping[str, tuple[str, ...]]) -> list[
         seen[kind] = seen.get(kind, 0) + 1
         (first if seen[kind] <= TWINS else later).append(each)
     return first + later
+
+
+DEVICES = {
+    80: "a100-sxm4-80gb", 86: "a10", 89: "rtx4090", 90: "h100-sxm5", 100: "b200", 120: "rtx5090",
+}  # fmt: skip
+"""The device that stands for an architecture; configs are ranked by it."""
+
+
+def prune(configs: Iterable[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
+    """Prune an autotune list for the current GPU: `prune_configs_by={"early_config_prune": iomodel.triton.prune}`.
+
+    The sizes of a forward pass are read from the arguments by their usual names; :func:`iomodel.triton.pruner` binds
+    other names, kernels and devices.
+    """
+    return current()(configs, named_args, **kwargs)
+
+
+def perf_model(**arguments: Any) -> float:
+    """Predict the time of a launch on the current GPU: `prune_configs_by={"perf_model": ..., "top_k": 8}` [s]."""
+    return current().perf_model(**arguments)
+
+
+def current() -> Pruner:
+    """Make the pruner of the current GPU."""
+    return pruner(None, hardware(DEVICES[as_architecture(architecture())]))
+
+
+def architecture() -> int | str:
+    """Ask Triton for the architecture of the current GPU; raise InputError where there is none."""
+    try:
+        from triton.runtime import driver
+
+        return driver.active.get_current_target().arch  # type: ignore[no-any-return]
+    except (ImportError, RuntimeError) as error:
+        raise InputError(
+            f"hardware: no GPU that Triton knows ({error}); name one: iomodel.triton.pruner(workload, 'h100-sxm5')"
+        ) from None

@@ -18,11 +18,11 @@ import pytest
 import iomodel
 from iomodel import compare
 from iomodel.algorithms import algorithm, discovered
-from iomodel.cli import options
+from iomodel.cli import shared_options as options
 from iomodel.cli.app import main
 from iomodel.cli.commands import COMMANDS
 from iomodel.cli.masks import BELONGS, MASKS
-from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
+from iomodel.cli.shared_options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
 from iomodel.nests import ALPHABET
 from tests.support import delta_rule
 from tests.support.inside import (

@@ -42,14 +42,16 @@ def test_a_solution_shows_shares_and_times():
 @pytest.mark.parametrize("name", ["flash3", "split_kv"])
 def test_a_solution_on_a_device_shows_the_times_of_all_tiles(name):
     *_, shown = drawings(iomodel.solve(name, W, GPU, packed=False))
-    every = iomodel.tile_times(name, W, GPU, packed=False)
+    every = iomodel.kernels.tile_times(name, W, GPU, packed=False)
     assert ElementTree.tostring(shown) == ElementTree.tostring(drawings(every)[0])
     cells = list(shown.iter("{http://www.w3.org/2000/svg}rect"))
     assert len(cells) == len(every.records())
     texts = [text.text for text in shown.iter("{http://www.w3.org/2000/svg}text")]
     assert {*every.names, "F", f"{every.second_sizes[0]:,}", f"{every.second_sizes[-1]:,}"} <= {*texts}
-    layout = iomodel.implementation("flash3", "flash-attention-3").residency["forward"]
-    assert len(drawings(iomodel.solve("flash3", W, GPU, implementation=iomodel.Implementation.of(*layout)))) == 2
+    layout = iomodel.kernels.implementation("flash3", "flash-attention-3").residency["forward"]
+    assert (
+        len(drawings(iomodel.solve("flash3", W, GPU, implementation=iomodel.kernels.Implementation.of(*layout)))) == 2
+    )
 
 
 def test_an_estimate_shows_its_sum():
@@ -72,7 +74,7 @@ def test_a_plan_shows_its_memory():
 
 
 def test_tile_times_are_a_map():
-    times = iomodel.tile_times("flash2", W, "a100-sxm4-80gb")
+    times = iomodel.kernels.tile_times("flash2", W, "a100-sxm4-80gb")
     (drawing,) = drawings(times)
     cells = list(drawing.iter("{http://www.w3.org/2000/svg}rect"))
     assert len(cells) == len(times.records())

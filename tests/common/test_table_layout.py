@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from iomodel.common.display import ANSWER, WARNING, Mark, Shown, Table, as_text
+from tests.support.public_names import PUBLIC
 from tests.support.public_types import MADE
 
 WIDTHS = (60, 80, 120)
@@ -61,7 +62,7 @@ def test_a_wide_terminal_shows_every_column(table: Table) -> None:
     assert len([line for line in text.splitlines() if line.strip()]) == len(table.rows) + 3  # title, header, rule
 
 
-@pytest.mark.parametrize("name", [name for name, make in MADE.items() if isinstance(make(), Shown)])
+@pytest.mark.parametrize("name", [name for name in MADE if issubclass(PUBLIC[name], Shown)])
 def test_results_fit_usual_terminals(name: str) -> None:
     result = MADE[name]()
     for width in WIDTHS:

@@ -303,7 +303,7 @@ def test_the_symbolic_formula_says_the_same(name: str, mask: Any) -> None:
         for quantity in ("hbm_bytes", "footprint_bytes"):
             expression = getattr(formula, quantity)
             assert getattr(found, quantity)[index] == expression.xreplace(symbols)
-            assert getattr(found, quantity)[index] == iomodel.evaluate(expression, point)
+            assert getattr(found, quantity)[index] == iomodel.theory.evaluate(expression, point)
 
 
 def at_point(arguments: dict[str, Any], index: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, int]:

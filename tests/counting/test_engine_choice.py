@@ -12,7 +12,7 @@ from sympy import Max, Min, ceiling, floor, symbols
 from iomodel.counting.evaluation import engine_choice, numba_runner
 from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.evaluation.engine_choice import WARM, WORTH
-from iomodel.nests.floor_sum_node import FloorSum
+from tests.support.inside import FloorSum
 
 pytest.importorskip("numba")
 a, b, c = symbols("a b c", integer=True, positive=True)

@@ -312,7 +312,7 @@ def test_an_unknown_device_has_the_limits_of_its_driver():
     assert found.compute.mma.rows == iomodel.hardware("h100-sxm5").compute.mma.rows
     alone = replace(facts, architecture="sm_77", capability="7.7", sram_per_block=None)
     assert calibrated(Fake(alone), only="hbm").hardware.sram_per_block == 49152
-    with pytest.raises(iomodel.SpecError, match=r"memory\.sram\.per_block"):
+    with pytest.raises(iomodel.errors.SpecError, match=r"memory\.sram\.per_block"):
         calibrated(Fake(replace(alone, sram_per_block_static=None)), only="hbm")
 
 
@@ -346,7 +346,7 @@ def test_only_what_is_named_is_run(only):
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "60", True, None, 10**9])
 def test_a_bad_budget_is_told(budget):
     with pytest.raises(iomodel.InputError, match=r"budget: .* given; allowed: seconds, above 0"):
-        iomodel.calibrate(budget=budget)
+        iomodel.devices.calibrate(budget=budget)
 
 
 # ------------------------------------------------------------------------------------------------ the file
@@ -487,7 +487,7 @@ def test_without_a_gpu_one_line_says_so(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch_with(2))
     assert run("--device 2")[2] == "iomodel: device: 2 given; allowed: an integer from 0 to 1\n"
     with pytest.raises(iomodel.InputError, match="device: True given"):
-        iomodel.calibrate(True)
+        iomodel.devices.calibrate(True)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iomodel import InputError, SpecError, UnknownNameError
+from iomodel import InputError, UnknownNameError
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.quantity import Quantity
+from iomodel.errors import SpecError
 from tests.support.inside import LARGEST_FILE, dump, parse
 
 LEAST = "schema: 1\nname: mine\nmemory: {sram: {per_block: 228 KiB}}\n"

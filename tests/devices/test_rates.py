@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import SpecError
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.rates import Rates, has_rates, rates
+from iomodel.errors import SpecError
 from tests.support.inside import DType
 
 DTYPES = get_args(DType)

@@ -9,20 +9,26 @@ from typing import Any
 
 import pytest
 
-from iomodel.explorer.built import kept
+from iomodel.explorer.built import whole_page
 from tests.support.browser import Opened, chromium, opening
+from tests.support.inside import derived
 
-PAGES = Path(__file__).parents[2] / "build" / "explorer"
-"""Where the installation of a wheel leaves the page."""
+BUILD = Path(__file__).parents[2] / "build"
 
 
 @pytest.fixture(scope="session")
 def whole() -> Path:
-    """The page of all calls and devices, built once for all processes of a test run, or left by an installation."""
-    PAGES.mkdir(parents=True, exist_ok=True)
-    with (PAGES / "lock").open("w") as lock:
+    """The page of all calls and devices, built once for all processes of a test run, or kept from an earlier one."""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "explorer.lock").open("w") as lock, pytest.MonkeyPatch.context() as patch:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return kept(PAGES)
+        patch.setattr(derived, "pending", {})
+        page = whole_page()
+        derived.keep()
+        file = BUILD / "explorer.html"
+        if not file.exists() or file.read_text(encoding="utf-8") != page:
+            file.write_text(page, encoding="utf-8")
+        return file
 
 
 @pytest.fixture(scope="module")

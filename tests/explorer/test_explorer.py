@@ -20,7 +20,7 @@ from sympy import Integer, Mod, Symbol, ceiling, floor
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.explorer import clock_data, transpile
-from iomodel.explorer.calls import kinds
+from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
 from iomodel.explorer.page import COMPUTES, script, static
 from iomodel.explorer.serve import server
@@ -257,12 +257,12 @@ def few(**more: Any) -> Any:
 
 def test_a_file_is_written_and_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    assert iomodel.explore(target, **few()) == target
+    assert iomodel.explorer.explore(target, **few()) == target
     first = target.read_text()
-    assert first == iomodel.explore(**few())
+    assert first == iomodel.explorer.explore(**few())
     with pytest.raises(iomodel.InputError, match=r"output: .* already exists; allowed: another name, or --force"):
-        iomodel.explore(target, **few())
-    assert iomodel.explore(target, overwrite=True, **few()) == target
+        iomodel.explorer.explore(target, **few())
+    assert iomodel.explorer.explore(target, overwrite=True, **few()) == target
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_file_is_written_and_not_replaced(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_line(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
-        iomodel.explore(**given)
+        iomodel.explorer.explore(**given)
     assert "\n" not in str(caught.value)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.explorer.calls import kinds
+from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.link import link
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload

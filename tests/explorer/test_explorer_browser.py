@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import pytest
 
 import iomodel
+from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
-from iomodel.explorer.tour import TOUR
 from tests.support.browser import Opened, opening
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
 from tests.support.inside import main

@@ -1,4 +1,4 @@
-"""The page of all calls: kept for each state of the package, carried by the wheel, small, and ready soon."""
+"""The page of all calls: kept for each state of the package, small, and ready soon."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import pytest
 import iomodel
 from iomodel import Layout, Plan, list_hardware, plan
 from iomodel.algorithms import list_algorithms
-from iomodel.explorer import built, explore
-from iomodel.explorer.built import NAME, kept, stored
+from iomodel.explorer import built, explore_page
+from iomodel.explorer.built import whole_page
 from iomodel.explorer.serving import MEANING, ServingGrid
 from tests.support.browser import Opened, opening
+from tests.support.inside import derived
 
 ROOT = Path(__file__).parents[2]
 WORDS = (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8")
@@ -102,29 +103,37 @@ def test_no_word_is_split(opened: Any, link: str) -> None:
 
 
 def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refused(*_: Any, **__: Any) -> str:
-        raise AssertionError("built again")
-
-    monkeypatch.setattr(explore, "built", refused)
-    assert kept(ROOT / "build" / "explorer") == file
-    with pytest.raises(AssertionError, match="built again"):
-        kept(ROOT / "build" / "explorer", release="another")
+    built_pages: list[str] = []
+    monkeypatch.setattr(explore_page, "built", lambda *_, **__: built_pages.append("built again") or "built again")
+    every = list_algorithms(), list_hardware()
+    assert (
+        iomodel.explorer.explore()
+        == iomodel.explorer.explore(algorithms=every[0], hardware=every[1])
+        == file.read_text()
+    )
+    assert iomodel.explorer.explore(tmp_path / "copy.html").read_text() == file.read_text()
+    assert not built_pages
+    assert (
+        iomodel.explorer.explore(algorithms=every[0][1:])
+        == iomodel.explorer.explore(hardware=every[1][1:])
+        == "built again"
+    )
     (tmp_path / "algorithms.py").write_text("changed")
     monkeypatch.setattr(built, "specs_folder", lambda: tmp_path)
-    with pytest.raises(AssertionError, match="built again"):
-        kept(ROOT / "build" / "explorer")
+    assert iomodel.explorer.explore() == "built again"
 
 
-def test_a_wheel_answers_with_its_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    every = list_algorithms(), list_hardware()
-    assert stored(*every) is None  # a checkout
-    (tmp_path / NAME).write_text("the page")
-    monkeypatch.setattr(built, "files", lambda _: tmp_path)
-    assert stored(*every) == iomodel.explore() == "the page"
-    assert iomodel.explore(tmp_path / "copy.html").read_text() == "the page"
-    assert stored(every[0][1:], every[1]) is None
-    assert stored(every[0], every[1][1:]) is None
-    assert iomodel.explore(algorithms=["tiled_query"], hardware=["t4"]) != "the page"
+def test_a_command_keeps_the_page_and_a_call_does_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(derived, "_folder", lambda: tmp_path / "derived")
+    monkeypatch.setattr(explore_page, "built", lambda *_, **__: "the page")
+    assert whole_page() == "the page"
+    derived.keep()
+    assert not (tmp_path / "derived").exists()
+    monkeypatch.setattr(derived, "pending", {})
+    assert whole_page(progress=True) == "the page"
+    derived.keep()
+    monkeypatch.setattr(explore_page, "built", lambda *_, **__: "another page")
+    assert whole_page() == "the page"
 
 
 POINTS = Random(7).sample(list(product(*(getattr(ServingGrid(), name) for name in MEANING))), 10)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.algorithms import algorithm
-from iomodel.explorer.calls import kinds
+from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from tests.explorer.test_explorer import run_node

@@ -6,8 +6,7 @@ from collections import Counter
 
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
-from iomodel.explorer.listing import lines
-from iomodel.explorer.scene import ROWS, SIDES, TILE, TILES, WIDTH, scene
+from iomodel.explorer.scene import ROWS, SIDES, TILE, TILES, WIDTH, lines, scene
 from iomodel.nests import Drop, Scores, Sink
 from tests.support.inside import FULL, FormulaKind, check_options, declared, walk
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import iomodel
-from iomodel.integrations.mcp.answers import TOOLS
+from iomodel.integrations.mcp.tools import TOOLS
 from tests.fuzz.calls import ALGORITHMS, DEVICES, WORKLOADS, changed
 from tests.fuzz.law import Case, answered
 from tests.fuzz.texts import SCALARS, TEXTS, scribble
@@ -26,7 +26,7 @@ def tile_map(rng: Random) -> Case:
         options[name] = rng.choice((1, 2, 64, 0, 10**18, "triton", "cutlass", True, *SCALARS))
 
     def run() -> object:
-        found = iomodel.tile_times(algorithm, iomodel.Attention(**fields), device, **options)  # type: ignore[arg-type]
+        found = iomodel.kernels.tile_times(algorithm, iomodel.Attention(**fields), device, **options)  # type: ignore[arg-type]
         return str(found), found.to_json(), found.records()
 
     told = f"tile_times({algorithm}, {fields!r:.1200}, {device}, {options!r:.300})"
@@ -53,7 +53,7 @@ def formula(rng: Random) -> Case:
         elif use == 1:
             return iomodel.optimum(algorithm, mask=mask).to_json()
         found = found.subs(**{str(name): entry for name, entry in numbers.items()})
-        return (str(found), found.to_json()) if use < 4 else iomodel.evaluate(found.hbm_bytes, numbers)
+        return (str(found), found.to_json()) if use < 4 else iomodel.theory.evaluate(found.hbm_bytes, numbers)
 
     told = f"expressions({algorithm!r:.200}, {mask!r:.200}), use {use}, {numbers!r:.500}"
     return Case("formulas", told, lambda: answered(run))

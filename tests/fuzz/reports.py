@@ -71,7 +71,7 @@ def report(rng: Random) -> Case:
     algorithm = rng.choice(("flash2",) * 5 + ("standard",))
 
     def run() -> object:
-        found = iomodel.audit(name, {pattern: predicted(algorithm)})
+        found = iomodel.testing.audit(name, {pattern: predicted(algorithm)})
         return str(found), found.to_json(), found.records()
 
     return Case(
@@ -150,11 +150,11 @@ def command(rng: Random) -> Case:
     engine = rng.choice(("vllm", "sglang", "trtllm", "tensorrt-llm", "x", None))
 
     def run() -> object:
-        fields = iomodel.engine_arguments(typed)
+        fields = iomodel.planning.engine_arguments(typed)
         if rng.random() < 0.6:
             return fields
         found = iomodel.plan(hardware="h100-sxm5", prompt=64, output=4, **fields)
-        flags = iomodel.engine_flags(found, engine)  # type: ignore[arg-type]
+        flags = iomodel.planning.engine_flags(found, engine)  # type: ignore[arg-type]
         return str(flags), flags.to_json()
 
     return Case("engines", f"{typed!r:.1500}, engine={engine!r}", lambda: answered(run))

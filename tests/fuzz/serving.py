@@ -92,7 +92,7 @@ def serving(rng: Random) -> Case:
             given["price_per_hour"] = rate
         count = given["layout"].devices if "layout" in given else 1
         plan = iomodel.plan(model, device, count=count, **given)  # type: ignore[arg-type]
-        return plan.to_json() if use < 3 else str(iomodel.engine_flags(plan, engine))
+        return plan.to_json() if use < 3 else str(iomodel.planning.engine_flags(plan, engine))
 
     told = f"{model}, {device}, {request!r:.500}, {fields!r:.300}, {prefix!r:.300}, {drafts!r:.300}, {layout!r:.300}"
     return Case("serving", f"use {use}: {told}, {prices!r:.200}, {rate!r}, {engine}", lambda: answered(run))

@@ -79,7 +79,7 @@ def report(folder: Path, kernel: str, counters: Counters, page: str = "raw") -> 
 def test_a_published_report_is_inside_its_prediction() -> None:
     """github.com/tile-ai/TileOPs, pull request 1996: SiLU of 2048 x 14336 in fp16 on an H200, caches emptied before."""
     silu = iomodel.estimate("activation", Elementwise(rows=2048, channels=14336, dtype="fp16"), "h200-sxm")
-    (call,) = iomodel.audit(REPORT, {"silu": silu}).calls
+    (call,) = iomodel.testing.audit(REPORT, {"silu": silu}).calls
     levels = {level.name: level for level in call.levels}
     assert levels["DRAM reads"].predicted == (58_720_256, 58_720_256)
     assert levels["DRAM writes"].predicted[1] == 58_720_256
@@ -98,7 +98,7 @@ LOW, HIGH = FLASH.dram_bytes
 
 
 def audited(folder: Path, counters: Counters, estimate: iomodel.Estimate = FLASH) -> Any:
-    (call,) = iomodel.audit(report(folder, "flash_fwd_kernel", counters), {"FLASH_fwd": estimate}).calls
+    (call,) = iomodel.testing.audit(report(folder, "flash_fwd_kernel", counters), {"FLASH_fwd": estimate}).calls
     return {level.name: level for level in call.levels}, call.explanations
 
 
@@ -155,7 +155,7 @@ def test_several_kernels_are_one_call(tmp_path: Path) -> None:
     path = tmp_path / "backward.csv"
     names = ("dot_do_o", "dq_dk_dv", "convert_dq")
     path.write_text(details(("other", launch), *((f"flash_bwd_{name}", launch) for name in names)))
-    result = iomodel.audit(path, {"flash_bwd": back})
+    result = iomodel.testing.audit(path, {"flash_bwd": back})
     (call,) = result.calls
     assert call.launch == "1, 2, 3"
     assert call.seconds == pytest.approx(3e-3)
@@ -163,10 +163,10 @@ def test_several_kernels_are_one_call(tmp_path: Path) -> None:
     assert result.inside
     assert dict(result.unmatched) == {"other": 1}
     assert "not audited: other (1)" in str(result)
-    assert iomodel.Audit.from_json(result.to_json()) == result
+    assert iomodel.results.Audit.from_json(result.to_json()) == result
     path.write_text(details(*((f"flash_bwd_{name}", launch) for name in names[:2])))
     with pytest.raises(InputError, match=r"selects 2 launches; allowed: a multiple of 3, the kernels of flash2"):
-        iomodel.audit(path, {"flash_bwd": back})
+        iomodel.testing.audit(path, {"flash_bwd": back})
 
 
 GOOD: Counters = {READ: ("1", "byte"), WRITE: ("2", "byte")}
@@ -194,31 +194,31 @@ def test_a_cut_report_says_so(tmp_path: Path) -> None:
     path = tmp_path / "cut.csv"
     path.write_text(text[: text.rindex('"2"')])
     with pytest.raises(InputError, match=r"cut\.csv: the last launch, 1 of 'f', lacks dram__bytes_write\.sum"):
-        iomodel.audit(path, {"f": FLASH})
+        iomodel.testing.audit(path, {"f": FLASH})
     path.write_text(text[: text.rindex(',"2"')])
     with pytest.raises(InputError, match=r"cut\.csv: line 4: 4 cells found, 5 in the header; the file is cut short"):
-        iomodel.audit(path, {"f": FLASH})
+        iomodel.testing.audit(path, {"f": FLASH})
     lines = details(("f", GOOD), ("f", GOOD)).splitlines()
     path.write_text("\n".join(lines[:-2]))
     with pytest.raises(InputError, match=r"the last launch, 1 of 'f', lacks dram__bytes_write\.sum; the file is cut"):
-        iomodel.audit(path, {"f": FLASH})
+        iomodel.testing.audit(path, {"f": FLASH})
     path.write_text(lines[0])
     with pytest.raises(InputError, match="no header with 'Kernel Name' found"):
-        iomodel.audit(path, {"f": FLASH})
+        iomodel.testing.audit(path, {"f": FLASH})
     path.write_text("\n".join(lines[:3]))
     with pytest.raises(InputError, match="no kernel found below the header"):
-        iomodel.audit(path, {"f": FLASH})
+        iomodel.testing.audit(path, {"f": FLASH})
 
 
 def test_what_cannot_be_audited_is_refused_in_one_line(tmp_path: Path) -> None:
     path = report(tmp_path, "f", {"gpu__time_duration.sum": ("3", "us")})
     with pytest.raises(InputError, match=r"launch 0 of 'f' has no counter of bytes; profile with ncu --metrics dram__"):
-        iomodel.audit(path, {"f": FLASH})
+        iomodel.testing.audit(path, {"f": FLASH})
     with pytest.raises(InputError, match=r"calls: no kernel contains 'g'; the report has 'f'"):
-        iomodel.audit(path, {"g": FLASH})
+        iomodel.testing.audit(path, {"g": FLASH})
     with pytest.raises(InputError, match=r"calls: '\(' is no regular expression"):
-        iomodel.audit(path, {"(": FLASH})
+        iomodel.testing.audit(path, {"(": FLASH})
     with pytest.raises(InputError, match=r"calls: 3 given for 'f'; allowed: \{'flash_fwd'"):
-        iomodel.audit(path, {"f": 3})  # type: ignore[dict-item]
+        iomodel.testing.audit(path, {"f": 3})  # type: ignore[dict-item]
     with pytest.raises(InputError, match=r"report: .* is no file"):
-        iomodel.audit(tmp_path / "none.csv", {"f": FLASH})
+        iomodel.testing.audit(tmp_path / "none.csv", {"f": FLASH})

@@ -36,13 +36,13 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_binary_report_is_audited_as_its_csv(path: Path) -> None:
     path.write_bytes(GOOD)
-    (call,) = iomodel.audit(path, {"silu": SILU}).calls
+    (call,) = iomodel.testing.audit(path, {"silu": SILU}).calls
     header, units, row = '"ID","Kernel Name"', '"",""', '"0","silu_kernel"'
     for name, unit in zip(COUNTERS, ("byte", "byte", "nsecond", "sector", "sector", ""), strict=True):
         header, units, row = f'{header},"{name}"', f'{units},"{unit}"', f'{row},"{COUNTERS[name]}"'
     table = path.with_suffix(".csv")
     table.write_text("\n".join((header, units, row, "")))
-    (same,) = iomodel.audit(table, {"silu": SILU}).calls
+    (same,) = iomodel.testing.audit(table, {"silu": SILU}).calls
     assert call.inside
     assert call.seconds == same.seconds == pytest.approx(30e-6)
     assert call.levels == same.levels

@@ -11,8 +11,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import iomodel
-from iomodel.integrations.mcp.answers import TOOLS
 from iomodel.integrations.mcp.server import server
+from iomodel.integrations.mcp.tools import TOOLS
 from tests.support.inside import main
 
 CALL = {"q_len": 512, "head_dim": 64, "heads": 4, "mask": {"left": 100, "right": 0, "align": "bottom-right"}}

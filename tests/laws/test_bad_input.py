@@ -16,6 +16,7 @@ from sympy import Symbol
 
 import iomodel
 from tests.fuzz.law import one_line
+from tests.support.public_names import PUBLIC
 from tests.support.public_types import REPORT, timed_device
 
 W = iomodel.Attention(q_len=20, head_dim=4, mask="causal")
@@ -72,7 +73,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "Speculation": (iomodel.Speculation, {"tokens": 2, "acceptance": 0.5, "draft": "ngram"}),
     "Lora": (iomodel.Lora, {"rank": 8, "adapters": 4, "active": 2}),
-    "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
+    "Parameters": (iomodel.devices.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),
     "subs": (COUNTS.subs, {"block_q": 8, "heads": 2}),
     "seen": (iomodel.BlockMask([[1, 0], [0, 1]], 4, 4).seen, {"q_len": 8, "kv_len": 8}),
@@ -94,8 +95,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.linear_cost,
         {"layer": iomodel.Linear(rows=8, in_features=16, out_features=32), "tiles": dict.fromkeys(GEMM, 8)},
     ),
-    "audit": (iomodel.audit, {"report": REPORT, "calls": {"": iomodel.estimate("flash2", W, GPU)}}),
-    "implementation": (iomodel.implementation, {"algorithm": "flash2", "name": "flash-attention-2"}),
+    "audit": (iomodel.testing.audit, {"report": REPORT, "calls": {"": iomodel.estimate("flash2", W, GPU)}}),
+    "implementation": (iomodel.kernels.implementation, {"algorithm": "flash2", "name": "flash-attention-2"}),
     "list_implementations": (
         iomodel.list_implementations,
         {"algorithm": "flash2", "hardware": GPU, "workload": W},
@@ -106,7 +107,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"algorithm": "split_kv", "mask": "full", "direction": "forward", "bias": True, "splits": 2},
     ),
     "optimum": (iomodel.optimum, {"algorithm": "split_kv", "mask": "full", "direction": "forward", "splits": 2}),
-    "evaluate": (iomodel.evaluate, {"formula": COUNTS.flops, "values": {**W.numbers, **TILES}}),
+    "evaluate": (iomodel.theory.evaluate, {"formula": COUNTS.flops, "values": {**W.numbers, **TILES}}),
     "lower_bounds": (
         iomodel.lower_bounds,
         {"algorithm": "flash2", "workload": W, "sram_elements": 500, "units": 2},
@@ -131,9 +132,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"algorithm": "flash2", "sram_bytes": [5000, 6000], "q_len": [8, 9], "head_dim": 4, "infeasible": "mark"},
     ),
     "compare": (iomodel.compare, {"workload": W, "sram_bytes": 5000, "objective": "traffic", "approximate": False}),
-    "least_sram": (iomodel.least_sram, {"algorithm": "flash2", "workload": W, "hbm_bytes": 10**6, "unit": "bytes"}),
+    "least_sram": (
+        iomodel.theory.least_sram,
+        {"algorithm": "flash2", "workload": W, "hbm_bytes": 10**6, "unit": "bytes"},
+    ),
     "tile_times": (
-        iomodel.tile_times,
+        iomodel.kernels.tile_times,
         {"algorithm": "flash2", "workload": W, "hardware": GPU, "min_block_kv": 16, "min_blocks_per_sm": 1},
     ),
     "staircase": (
@@ -150,7 +154,13 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "estimate": (
         iomodel.estimate,
-        {"algorithm": "flash2", "workload": W, "hardware": GPU, "tiles": TILES, "parameters": iomodel.Parameters()},
+        {
+            "algorithm": "flash2",
+            "workload": W,
+            "hardware": GPU,
+            "tiles": TILES,
+            "parameters": iomodel.devices.Parameters(),
+        },
     ),
     "estimate_array": (
         iomodel.estimate_array,
@@ -161,7 +171,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "head_dim": 64,
             **FITTING,
             "warps": 4,
-            "parameters": iomodel.Parameters(),
+            "parameters": iomodel.devices.Parameters(),
             "infeasible": "mark",
             "implementation": "flash-attention-2",
         },
@@ -184,7 +194,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.diagnose,
         {"algorithm": "flash2", "workload": W, "hardware": GPU, "seconds": 1e-3, "tiles": TILES},
     ),
-    "judge": (iomodel.judge, {"hardware": timed_device(), "parameters": iomodel.Parameters()}),
+    "judge": (iomodel.devices.judge, {"hardware": timed_device(), "parameters": iomodel.devices.Parameters()}),
     "trace": (iomodel.trace, {"algorithm": "flash2", "workload": W, "hardware": None, "tiles": TILES, "heads": 1}),
     "sweep": (
         iomodel.sweep,
@@ -243,14 +253,14 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         },
     ),
     "engine_flags": (
-        iomodel.engine_flags,
+        iomodel.planning.engine_flags,
         {"plan": iomodel.plan("llama-3-8b", GPU, **SERVED), "engine": "trtllm"},
     ),
-    "engine_arguments": (iomodel.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
-    "messages": (iomodel.messages, {"method": "ring", "mask": "causal", "sharding": "striped"}),
-    "attention of messages": (iomodel.messages("ring").attention, {"algorithm": "flash2", "lse": True}),
+    "engine_arguments": (iomodel.planning.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
+    "messages": (iomodel.planning.messages, {"method": "ring", "mask": "causal", "sharding": "striped"}),
+    "attention of messages": (iomodel.planning.messages("ring").attention, {"algorithm": "flash2", "lse": True}),
     "context_parallel": (
-        iomodel.context_parallel,
+        iomodel.planning.context_parallel,
         {
             "workload": W,
             "ranks": 2,
@@ -343,11 +353,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "requests": 2},
     ),
     "crossover_context": (
-        iomodel.crossover_context,
+        iomodel.planning.crossover_context,
         {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "phase": "decode", "longest": 64},
     ),
-    "calibrate": (iomodel.calibrate, {"budget": 1.0, "only": ["hbm_read"], "progress": False}),
-    "explore": (partial(iomodel.explore, algorithms=["none"]), {"path": "x.html"}),
+    "calibrate": (iomodel.devices.calibrate, {"budget": 1.0, "only": ["hbm_read"], "progress": False}),
+    "explore": (partial(iomodel.explorer.explore, algorithms=["none"]), {"path": "x.html"}),
 }
 """Right arguments of every public function that takes any, of types that a user makes, and of methods."""
 if sys.platform == "linux":  # elsewhere there is no Triton
@@ -415,8 +425,8 @@ def changed(right: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, A
 
 
 def test_every_public_function_is_called() -> None:
-    functions = {name for name in iomodel.__all__ if inspect.isfunction(getattr(iomodel, name))}
-    taking = {name for name in functions if inspect.signature(getattr(iomodel, name)).parameters}
+    functions = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
+    taking = {name for name, value in functions.items() if inspect.signature(value).parameters}
     assert taking <= RIGHT.keys()
 
 
@@ -471,7 +481,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: iomodel.compare(W, sram_bytes=5), "algorithm: none fits 5 B of SRAM; the smallest feasible budget is "),
     (lambda: iomodel.crossover("flash2", "flash1", MANY, TILES), "workload: VarlenAttention"),
     (lambda: iomodel.crossover("flash2", "flash1", PAGED, TILES), "mask: 'causal' given; allowed: full, or"),
-    (lambda: iomodel.least_sram("flash2", MANY, 1), "hbm_bytes: 1 B given; flash2 moves at least"),
+    (lambda: iomodel.theory.least_sram("flash2", MANY, 1), "hbm_bytes: 1 B given; flash2 moves at least"),
 ]
 
 

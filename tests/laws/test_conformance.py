@@ -186,7 +186,7 @@ def test_its_formulas_keep_to_the_alphabet_in_both_directions(name: str) -> None
     assert set(e.own_tiles) <= set(iomodel.expressions(name, "causal", "both").tiles)
 
 
-def stays_within(e: iomodel.Expressions) -> None:
+def stays_within(e: iomodel.results.Expressions) -> None:
     """The formulas speak of the workload, of the options that are numbers, and of the tiles that are told."""
     tiles = {BY_NAME[name] for name in e.tiles}
     options = {entry.symbol for entry in OPTIONS if entry.name in algorithm(e.algorithm).takes(e.direction)}

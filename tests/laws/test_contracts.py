@@ -86,7 +86,7 @@ def test_the_counting_memory_imports_nothing_but_errors() -> None:
         ahead |= imported(source) - found
     assert {name for name in found if not name.startswith("iomodel.testing.")} == {"iomodel.errors"}
     assert found - {"iomodel.errors"} == {
-        f"iomodel.testing.{name}" for name in ("hbm", "machine", "run", "sram", "widths")
+        f"iomodel.testing.{name}" for name in ("counted_run", "hbm", "machine", "sram", "widths")
     }
 
 
@@ -107,7 +107,7 @@ def test_the_text_of_a_formula_holds_no_name_that_a_user_chose() -> None:
     text = source([integral(evil * Add(*clash) ** 2 + Add(*clash))], [*clash, evil], [evil])
     assert re.findall(r"[A-Za-z_]\w*", text) == re.findall(r"def|formulas|return|[vt]\d", text)
     formula = (evil + clash[0]) * Add(*clash) + Add(*clash)
-    assert iomodel.evaluate(formula, {evil: 7, **dict.fromkeys(clash, 2)}) == 9 * 10 + 10
+    assert iomodel.theory.evaluate(formula, {evil: 7, **dict.fromkeys(clash, 2)}) == 9 * 10 + 10
 
 
 @pytest.mark.parametrize("call", ["eval('1')", "sympy.sympify(x)", "parse_expr(x)", "exec(x)", "yaml.load(f, L)"])

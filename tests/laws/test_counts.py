@@ -91,7 +91,7 @@ def numbers_of(case: Case) -> dict[str, Any]:
     return {name: value for name, value in case.options.items() if name in NUMBERS}
 
 
-def formulas(case: Case) -> iomodel.Expressions:
+def formulas(case: Case) -> iomodel.results.Expressions:
     w = case.workload
     switches = {name: value for name, value in case.options.items() if name not in NUMBERS}
     return iomodel.expressions(case.algorithm, w.mask, w.direction, **switches, **dict.fromkeys(w.features, True))
@@ -160,7 +160,7 @@ def test_arrays_hold_what_costs_hold(variant: Variant, data: st.DataObject, leng
     q_len, kv_len = np.array(lengths, dtype=np.int64).T
     point = {**case.workload.numbers, **numbers_of(case), **case.tiles, "q_len": q_len, "kv_len": kv_len}
     for name, expr in {**e.quantities, **e.reads}.items():
-        found = iomodel.evaluate(expr, point)
+        found = iomodel.theory.evaluate(expr, point)
         field = "footprint_elements" if name == "footprint" else name
         counts = [cost.reads[name] if name in e.reads else getattr(cost, field) for cost in expected]
         assert list(np.broadcast_to(found, len(lengths))) == counts, name

@@ -57,9 +57,9 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.compare(W, sram_bytes=9, objective=np.array([1, 2])),
         "objective: ",
     ),
-    "a unit that is an array": (lambda: iomodel.least_sram("flash2", W, 9, unit=np.zeros((0, 3))), "unit: "),
+    "a unit that is an array": (lambda: iomodel.theory.least_sram("flash2", W, 9, unit=np.zeros((0, 3))), "unit: "),
     "a budget where none is wanted": (
-        lambda: iomodel.least_sram("flash2", W, 10**6, sram_bytes=5000),
+        lambda: iomodel.theory.least_sram("flash2", W, 10**6, sram_bytes=5000),
         "sram_bytes: given",
     ),
     "an implementation that is an array": (
@@ -67,11 +67,11 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         "implementation: ",
     ),
     "a phase that is an array": (
-        lambda: iomodel.crossover_context("llama-3-8b", "h100-sxm5", phase=np.array([1, 2])),
+        lambda: iomodel.planning.crossover_context("llama-3-8b", "h100-sxm5", phase=np.array([1, 2])),
         "phase: ",
     ),
     "an option that no step has": (
-        lambda: iomodel.crossover_context("llama-3-8b", "h100-sxm5", solve=2),
+        lambda: iomodel.planning.crossover_context("llama-3-8b", "h100-sxm5", solve=2),
         "option of crossover_context: 'solve'",
     ),
     "an algorithm without a forward pass": (
@@ -80,7 +80,7 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a time beyond floats": (lambda: iomodel.diagnose("flash2", W, "h100-sxm5", 10**400), "seconds: 1000"),
     "a share beyond floats": (lambda: iomodel.solve("flash2", W, sram_bytes=9, epsilon=10**400), "epsilon: 1000"),
-    "a budget beyond floats": (lambda: iomodel.calibrate(budget=10**400), "budget: 1000"),
+    "a budget beyond floats": (lambda: iomodel.devices.calibrate(budget=10**400), "budget: 1000"),
     "devices that are none": (
         lambda: iomodel.fleet("llama-3-8b", 7, load=1, prompt=1, output=1, ttft=1, tpot=1),
         "hardware: 7 given",
@@ -90,12 +90,15 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         "layouts: 7 given",
     ),
     "a layout held against no model": (lambda: iomodel.Layout().check(7), "model: 7 given"),
-    "phases that are none": (lambda: iomodel.Execution("x", 3), "phases: 3 given"),
-    "phases of what is no text": (lambda: iomodel.Execution("x", (("exp", None),)), "phases: "),
-    "an order of blocks that is none": (lambda: iomodel.Execution("x", (), order="last"), "order: 'last' given"),
-    "no bytes in flight": (lambda: iomodel.Execution("x", (), in_flight=0), "in_flight: 0 given"),
-    "stages that are no number": (lambda: iomodel.Execution("x", (), waiting=True), "waiting: True given"),
-    "a source that is no text": (lambda: iomodel.Execution(10**5000, ()), "cite: an integer of"),
+    "phases that are none": (lambda: iomodel.kernels.Execution("x", 3), "phases: 3 given"),
+    "phases of what is no text": (lambda: iomodel.kernels.Execution("x", (("exp", None),)), "phases: "),
+    "an order of blocks that is none": (
+        lambda: iomodel.kernels.Execution("x", (), order="last"),
+        "order: 'last' given",
+    ),
+    "no bytes in flight": (lambda: iomodel.kernels.Execution("x", (), in_flight=0), "in_flight: 0 given"),
+    "stages that are no number": (lambda: iomodel.kernels.Execution("x", (), waiting=True), "waiting: True given"),
+    "a source that is no text": (lambda: iomodel.kernels.Execution(10**5000, ()), "cite: an integer of"),
     "a length of a mask that is no number": (lambda: iomodel.BlockMask([[1]], 4, 4).seen("4", 4), "q_len: '4' given"),
     "a length of documents that is too long": (
         lambda: iomodel.Documents([3]).visible_pairs(4, 10**5000),
@@ -110,7 +113,7 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         "memory.sram.per_block: a number is needed",
     ),
     "a length of documents that is no number": (lambda: iomodel.Documents([3]).seen(3, "3"), "kv_len: '3' given"),
-    "progress that is an array": (lambda: iomodel.calibrate(progress=np.array([0, 0])), "progress: "),
+    "progress that is an array": (lambda: iomodel.devices.calibrate(progress=np.array([0, 0])), "progress: "),
     "some tiles of a kernel that chooses its splits": (
         lambda: iomodel.estimate(
             "split_kv", iomodel.Attention(q_len=64, head_dim=64, heads=4), "h100-sxm5", {"block_kv": 16}
@@ -173,7 +176,7 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         "a\\x14",
     ),
     "a model of an engine that is longer than a path": (
-        lambda: iomodel.model(iomodel.engine_arguments(f"vllm serve {'9' * 5000}")["model"]),
+        lambda: iomodel.model(iomodel.planning.engine_arguments(f"vllm serve {'9' * 5000}")["model"]),
         "model: '999",
     ),
     "options of FlexAttention for no call": (
@@ -203,7 +206,7 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "model: x keeps nothing of a request",
     ),
-    "experiments that are none": (lambda: iomodel.calibrate(only=7), "only: 7 given"),
+    "experiments that are none": (lambda: iomodel.devices.calibrate(only=7), "only: 7 given"),
 }
 
 
@@ -285,7 +288,7 @@ def test_what_an_error_shows_of_a_value() -> None:
 )
 def test_a_formula_of_what_is_no_count(formula: sympy.Expr) -> None:
     """Nothing that a caller made becomes code: a function may have any name."""
-    assert refused(lambda: iomodel.evaluate(formula, {"q_len": 8})).startswith("formula: ")
+    assert refused(lambda: iomodel.theory.evaluate(formula, {"q_len": 8})).startswith("formula: ")
 
 
 def test_a_plan_of_very_many_devices_does_not_try_each_number_of_ranks() -> None:
@@ -294,11 +297,13 @@ def test_a_plan_of_very_many_devices_does_not_try_each_number_of_ranks() -> None
     assert time.monotonic() - started < 60
 
 
-def audited(folder: Path, *rows: str) -> iomodel.Audit:
+def audited(folder: Path, *rows: str) -> iomodel.results.Audit:
     path = folder / "report.csv"
     header = '"ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum"'
     path.write_text("\n".join([header, '"","","byte","byte"', *rows, ""]), encoding="utf-8")
-    return iomodel.audit(path, {"": iomodel.estimate("flash2", W, "a100-sxm4-80gb", {"block_q": 64, "block_kv": 64})})
+    return iomodel.testing.audit(
+        path, {"": iomodel.estimate("flash2", W, "a100-sxm4-80gb", {"block_q": 64, "block_kv": 64})}
+    )
 
 
 def test_a_counter_beyond_floats_is_none(tmp_path: Path) -> None:
@@ -343,7 +348,7 @@ def test_counts_of_heads_beyond_64_bits_are_timed() -> None:
     w = iomodel.Attention(q_len=64, kv_len=65, head_dim=64, heads=10**18, kv_heads=2, mask="causal", batch=2)
     solution = iomodel.solve("flash3", w, "a100-sxm4-80gb", packed=True)
     assert solution.seconds == iomodel.estimate("flash3", w, "a100-sxm4-80gb", solution.tiles, packed=True).seconds
-    assert len(iomodel.tile_times("flash3", w, "h100-sxm5", packed=True).seconds) > 0
+    assert len(iomodel.kernels.tile_times("flash3", w, "h100-sxm5", packed=True).seconds) > 0
 
 
 def test_a_probability_of_a_stored_call_is_a_number() -> None:

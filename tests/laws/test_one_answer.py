@@ -9,8 +9,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import InfeasibleError, InputError, SpecError, hardware, list_hardware
+from iomodel import InfeasibleError, InputError, hardware, list_hardware
 from iomodel.algorithms import algorithm
+from iomodel.errors import SpecError
 from tests.support.estimate_calls import some
 
 DEVICES = [hardware(name) for name in list_hardware()]
@@ -54,7 +55,7 @@ def ships(name: str, call: iomodel.Attention, device: Any) -> bool:
     passes = ("forward", "backward") if call.direction == "both" else (call.direction,)
     parts = [call.model_copy(update={"direction": direction}) for direction in passes]
     kernels = [iomodel.list_implementations(name, device, part)[0] for part in parts]
-    return any(kernel != "textbook" and iomodel.implementation(name, kernel).tiles for kernel in kernels)
+    return any(kernel != "textbook" and iomodel.kernels.implementation(name, kernel).tiles for kernel in kernels)
 
 
 def assert_same(name: str, call: Any, device: Any, shipped: bool) -> None:
@@ -70,7 +71,7 @@ def assert_same(name: str, call: Any, device: Any, shipped: bool) -> None:
         assert solved.options == taken.cost.options
         assert again.seconds == taken.seconds
     try:
-        times = iomodel.tile_times(name, call, device)
+        times = iomodel.kernels.tile_times(name, call, device)
     except InputError:  # no kernel, one of both directions, or a workload without a map
         return
     best = min(times.records(), key=lambda record: record["seconds"])

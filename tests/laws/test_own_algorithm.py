@@ -38,7 +38,7 @@ ANSWERS = {
     "lower_bounds": lambda given: iomodel.lower_bounds(given, CALL, 4096),
     "optimum": lambda given: iomodel.optimum(given, mask="causal"),
     "check": lambda given: iomodel.check(given, CALL, "h100-sxm5", TILES),
-    "least_sram": lambda given: iomodel.least_sram(given, CALL, hbm_bytes=300_000),
+    "least_sram": lambda given: iomodel.theory.least_sram(given, CALL, hbm_bytes=300_000),
     "staircase": lambda given: iomodel.staircase(given, CALL, alignment=32),
     "crossover": lambda given: iomodel.crossover(given, "standard", CALL, TILES, up_to=500),
     "diagnose": lambda given: iomodel.diagnose(given, CALL, "h100-sxm5", 1e-4, TILES).floor,
@@ -67,7 +67,7 @@ PLANS = {
     "pareto": lambda **asked: iomodel.pareto(*PLACE, **CHAT, batches=[2], max_count=1, **asked),
     "disaggregate": lambda **asked: iomodel.disaggregate(*PLACE, PLACE[1], **CHAT, link=50e9, **asked),
     "train_step": lambda **asked: iomodel.train_step(*PLACE, batch=8, seq_len=512, data_parallel=8, **asked),
-    "context_parallel": lambda **asked: iomodel.context_parallel(CALL, 2, PLACE[1], **asked),
+    "context_parallel": lambda **asked: iomodel.planning.context_parallel(CALL, 2, PLACE[1], **asked),
 }
 """A question to each function that takes an algorithm of attention beside a model, or beside ranks."""
 

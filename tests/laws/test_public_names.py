@@ -1,28 +1,22 @@
-"""The public names: what a type checker reads of them is what a program gets."""
+"""The public names: of the root, and of the public rooms."""
 
-import ast
+import re
 import subprocess
 import sys
-from pathlib import Path
+from importlib.metadata import version
 from pkgutil import iter_modules
-from typing import Any
 
 import pytest
 
 import iomodel
+from tests.support.public_names import MODULES, MOVED, PUBLIC, ROOMS, ROOT
+
+ROOM_NAMES = [(room, name) for room in ROOMS for name in getattr(iomodel, room).__all__]
 
 
-@pytest.mark.parametrize("package", [iomodel, iomodel.nests])
-def test_the_type_checker_reads_the_same_names(package: Any) -> None:
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    read = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert read == package._HOMES
-
-
-@pytest.mark.parametrize("name", iomodel.__all__)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_is_there(name: str) -> None:
-    assert getattr(iomodel, name).__module__.startswith("iomodel.")
+    assert PUBLIC[name].__module__.startswith("iomodel.")
 
 
 @pytest.mark.parametrize("name", iomodel.nests.__all__)
@@ -31,16 +25,57 @@ def test_a_name_of_the_language_is_there(name: str) -> None:
     assert getattr(iomodel.nests, name) is not None
 
 
+@pytest.mark.parametrize(("room", "name"), ROOM_NAMES)
+def test_a_room_has_the_value_of_the_public_name(room: str, name: str) -> None:
+    value = getattr(getattr(iomodel, room), name)
+    assert value.__name__ == name
+    assert PUBLIC.get(name, value) is value
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_old_name_is_that_of_its_room_and_warns_where_it_is_used(name: str) -> None:
+    text = f"iomodel.{name}: deprecated since 0.1, removed in 0.3; use iomodel.{MOVED[name]}.{name}"
+    for line in (f"iomodel.{name}", f"from iomodel import {name}"):
+        with pytest.warns(DeprecationWarning, match=re.escape(text)) as warned:
+            exec(compile(f"import iomodel\n{line}", "a program", "exec"), {})
+        assert {(str(each.message), each.filename, each.lineno) for each in warned} == {(text, "a program", 2)}
+    with pytest.warns(DeprecationWarning, match=f"use iomodel.{MOVED[name]}"):
+        assert getattr(iomodel, name) is PUBLIC[name]
+    assert name not in vars(iomodel)
+
+
 def test_no_room_hides_a_public_function() -> None:
     rooms = {info.name for info in iter_modules(iomodel.__path__)}
-    assert not rooms & set(iomodel.__all__)
-    assert set(iomodel._MODULES) <= rooms
+    assert not rooms & PUBLIC.keys()
+    assert set(MODULES) <= rooms
 
 
-@pytest.mark.parametrize("name", iomodel._MODULES)
+@pytest.mark.parametrize("name", MODULES)
 def test_a_public_module_needs_no_import_of_its_own(name: str) -> None:
     code = f"import iomodel\nassert iomodel.{name}.__name__ == 'iomodel.{name}'\nassert {name!r} in dir(iomodel)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_module_does_not_take_the_place_of_the_function_that_it_defines() -> None:
+    code = "import iomodel.planning.plan\nassert callable(iomodel.planning.plan)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_root_and_the_rooms_show_their_public_names_alone() -> None:
+    assert dir(iomodel) == sorted(iomodel.__all__) == sorted({*ROOT, *MODULES})
+    for room in ROOMS:
+        module = getattr(iomodel, room)
+        assert dir(module) == sorted(set(module.__all__))
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert iomodel.__version__ == version("iomodel")
+
+
+@pytest.mark.parametrize("module", [iomodel, iomodel.devices, iomodel.kernels])
+def test_a_name_that_is_not_there_is_an_attribute_error(module: object) -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'costs'"):
+        module.costs  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_importing_the_package_loads_no_library() -> None:
@@ -51,7 +86,9 @@ def test_importing_the_package_loads_no_library() -> None:
 def test_no_public_module_loads_an_extra() -> None:
     extras = {"torch", "triton", "jax", "mcp", "ncu_report", "hypothesis", "matplotlib", "numba", "xarray", "pandas"}
     code = (
-        "import sys, iomodel\nfor name in iomodel._MODULES: getattr(iomodel, name)\n"
+        f"import sys, iomodel\nfor name in {MODULES}: getattr(iomodel, name)\n"
+        f"for room in {ROOMS}: [getattr(getattr(iomodel, room), name) for name in getattr(iomodel, room).__all__"
+        " if room != 'testing']\n"
         f"assert not {extras} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

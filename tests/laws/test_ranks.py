@@ -57,7 +57,7 @@ def check_messages(calls: RankCalls, network: simulated.Network) -> None:
 
 @cache
 def attention_of_rank(method: str, mask: str, sharding: str) -> Mapping[str, Expr]:
-    return iomodel.messages(method, mask, sharding).attention("flash2")  # type: ignore[arg-type]
+    return iomodel.planning.messages(method, mask, sharding).attention("flash2")  # type: ignore[arg-type]
 
 
 def check_kernels(calls: RankCalls, everyone: list[simulated.Rank], tiles: dict[str, int]) -> None:
@@ -68,9 +68,9 @@ def check_kernels(calls: RankCalls, everyone: list[simulated.Rank], tiles: dict[
         assert flops == sum(times * cost.flops for times, cost in costs)
         formulas = attention_of_rank(calls.schedule.name, str(calls.call.mask), calls.sharding)
         point = {**calls.point, **tiles, "rank_index": number}
-        assert iomodel.evaluate(formulas["flops"], point) == flops
-        assert iomodel.evaluate(formulas["hbm_reads"], point) == reads.total()
-        assert iomodel.evaluate(formulas["hbm_writes"], point) == writes.total()
+        assert iomodel.theory.evaluate(formulas["flops"], point) == flops
+        assert iomodel.theory.evaluate(formulas["hbm_reads"], point) == reads.total()
+        assert iomodel.theory.evaluate(formulas["hbm_writes"], point) == writes.total()
         for counter, field in ((reads, "reads"), (writes, "writes")):
             total = simulated.Counter()
             for times, cost in costs:

@@ -15,7 +15,7 @@ from iomodel.models.decoder_layer import MLPLayer
 from iomodel.models.indexer import Indexer
 from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.plots import feasible_tiles
-from iomodel.testing import strategies
+from iomodel.testing import workloads
 from iomodel.workloads.linear import Linear
 
 W = iomodel.Attention(q_len=256, head_dim=64)
@@ -66,14 +66,14 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "diagnose": (
         lambda: iomodel.diagnose("flash2", W, "h100-sxm5", 1e-3, parameters={}),  # type: ignore[arg-type]
-        "parameters: {} given; allowed: an iomodel.Parameters",
+        "parameters: {} given; allowed: an iomodel.devices.Parameters",
     ),
     "step": (
         lambda: iomodel.step(iomodel.model("llama-3-8b"), "h100-sxm5", batch=1, q_len=1, kv_len=9, parameters=3),  # type: ignore[arg-type]
-        "parameters: 3 given; allowed: an iomodel.Parameters",
+        "parameters: 3 given; allowed: an iomodel.devices.Parameters",
     ),
     "evaluate": (
-        lambda: iomodel.evaluate(
+        lambda: iomodel.theory.evaluate(
             iomodel.expressions("flash2", mask=iomodel.Documents([256])).reads["K"], {"q_len": 256}
         ),
         "formula: has counts that depend on the data of a mask; allowed: iomodel.cost on a workload",
@@ -83,7 +83,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "algorithm: mamba2 given; allowed: an algorithm with two tiles",
     ),
     "explore": (
-        lambda: iomodel.explore(algorithms=["flash2", 3]),  # type: ignore[list-item]
+        lambda: iomodel.explorer.explore(algorithms=["flash2", 3]),  # type: ignore[list-item]
         "algorithms: 3 given; allowed: names, such as",
     ),
     "kernels of an algorithm without any": (
@@ -109,11 +109,11 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "shared_intermediate_size: 0 given with shared_experts; allowed: at least 1",
     ),
     "drawn calls": (
-        lambda: strategies.workloads("nsa"),
+        lambda: workloads("nsa"),
         "algorithm: nsa given; allowed: an exact algorithm",
     ),
     "drawn directions": (
-        lambda: strategies.workloads(directions=[]),
+        lambda: workloads(directions=[]),
         "directions: none given; allowed: some of forward, backward, both",
     ),
     "sweep": (  # the fields of a group are names

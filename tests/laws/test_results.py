@@ -18,6 +18,7 @@ from sympy import Symbol
 import iomodel
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
+from tests.support.public_names import PUBLIC
 from tests.support.public_types import MADE
 
 W = iomodel.Attention(heads=4, kv_heads=2, q_len=100, head_dim=8, mask="causal")
@@ -62,8 +63,7 @@ def test_a_result_is_a_value(make: Callable[[], Any]) -> None:
 
 def public_types() -> set[str]:
     """The public types, errors apart."""
-    public = {name: getattr(iomodel, name) for name in iomodel.__all__}
-    return {n for n, kind in public.items() if isinstance(kind, type) and not issubclass(kind, iomodel.IOModelError)}
+    return {n for n, kind in PUBLIC.items() if isinstance(kind, type) and not issubclass(kind, iomodel.IOModelError)}
 
 
 @cache
@@ -80,7 +80,7 @@ def test_every_public_type_is_tried() -> None:
 def test_every_public_type_reads_back_from_json(name: str) -> None:
     made = example(name)
     again = type(made).from_json(made.to_json())
-    assert type(again) is getattr(iomodel, name)  # a shipped residency or execution reads back as a plain one
+    assert type(again) is PUBLIC[name]  # a shipped residency or execution reads back as a plain one
     assert isinstance(made, type(again))
     assert again == made
     assert hash(again) == hash(made)
@@ -119,7 +119,7 @@ def test_plain_data_with_a_fault_are_refused_in_one_line(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(public_types()))
 @pytest.mark.parametrize("text", ["[]", "{", "null", "[" * 100_000, b"\xff"])
 def test_what_is_no_object_is_refused(name: str, text: str) -> None:
-    kind = getattr(iomodel, name)
+    kind = PUBLIC[name]
     with pytest.raises(iomodel.InputError):
         kind.from_json(text)
 
@@ -140,7 +140,7 @@ def test_what_is_no_object_is_refused(name: str, text: str) -> None:
 def test_the_error_names_the_key(kind: str, key: str, value: Any, message: str) -> None:
     data = example(kind).to_dict()
     with pytest.raises(iomodel.InputError, match=f"^{re.escape(message)}$"):
-        getattr(iomodel, kind).from_dict({**data, key: value})
+        PUBLIC[kind].from_dict({**data, key: value})
 
 
 def test_a_device_of_ones_own_reads_back() -> None:
@@ -155,7 +155,7 @@ def test_a_device_of_ones_own_reads_back() -> None:
 
 def test_substituted_expressions_read_back() -> None:
     made = iomodel.expressions("split_kv", "causal", splits=3).subs(batch=1, heads=Symbol("h")).subs(block_q=128)
-    assert iomodel.Expressions.from_json(made.to_json()) == made
+    assert iomodel.results.Expressions.from_json(made.to_json()) == made
 
 
 def test_arrays_read_back_with_their_shape_and_type() -> None:
@@ -202,7 +202,7 @@ def test_ipython_prints_tables_and_arrays_of_counts_have_a_short_repr() -> None:
         assert len(repr(result)) < 1000  # without compiled formulas and further arrays
 
 
-@pytest.mark.parametrize("name", [n for n in sorted(public_types()) if issubclass(getattr(iomodel, n), Tabular)])
+@pytest.mark.parametrize("name", [n for n in sorted(public_types()) if issubclass(PUBLIC[n], Tabular)])
 def test_a_result_that_is_a_table_is_a_data_frame(name: str) -> None:
     pandas = pytest.importorskip("pandas")
     made = example(name)

@@ -42,7 +42,7 @@ OTHERS: dict[str, Any] = {
 }
 """What is put in place of a value that is no number and no switch."""
 RECORDS: dict[str, str] = {
-    "MLP.activation": "elementwise work is bound by memory, whatever the function",
+    "MLPLayer.activation": "elementwise work is bound by memory, whatever the function",
     "Indexer.block": "as many keys are read, in longer runs; a topk of no whole blocks is refused",
     "ModelFile.max_positions": "a bound of plans",
     "ModelFile.schema_version": "the layout of the file, of which there is one",

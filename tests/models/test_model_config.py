@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError, IOModelError, SpecError
+from iomodel import InputError, IOModelError
+from iomodel.errors import SpecError
 from iomodel.models.families import FAMILIES, SHAPES
 from iomodel.models.registry import model
 

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import Attention, Documents, InputError, SpecError, UnknownNameError, Window
+from iomodel import Attention, Documents, InputError, UnknownNameError, Window
+from iomodel.errors import SpecError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.model_file import ModelFile, file_of, grouped

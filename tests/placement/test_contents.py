@@ -17,14 +17,14 @@ CASES = [
     for device in DEVICES
     for kernels in iomodel.list_implementations(name, device)
     for direction in declaration.directions
-    if direction in iomodel.implementation(name, kernels).residency
+    if direction in iomodel.kernels.implementation(name, kernels).residency
 ]
 
 
 def compared(name, device, kernels, direction):
     """Hold the buffers of some tiles against the check of each; count the tiles."""
     w = iomodel.Attention(q_len=4096, head_dim=128, direction=direction)
-    layouts = iomodel.implementation(name, kernels).residency[direction]
+    layouts = iomodel.kernels.implementation(name, kernels).residency[direction]
     launches = sorted({(layout.warps[0], layout.stages[0]) for layout in layouts})
     count = 0
     for (query, key), (warps, stages) in zip(TILES, launches * 3, strict=False):

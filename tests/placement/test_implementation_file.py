@@ -35,7 +35,7 @@ def file(folder: Path, text: str) -> str:
 
 def test_a_file_is_taken_where_a_name_is(tmp_path: Path) -> None:
     """This one lays tiles out as FlashAttention-2 does, and ships a tile of its own."""
-    path, shipped = file(tmp_path, TEXT), iomodel.implementation("flash2", "flash-attention-2")
+    path, shipped = file(tmp_path, TEXT), iomodel.kernels.implementation("flash2", "flash-attention-2")
     mine = read_implementation(path)
     assert mine.residency["forward"][0].shared == shipped.residency["forward"][0].shared
     assert mine.residency["forward"][0].phases == shipped.residency["forward"][0].phases
@@ -69,11 +69,11 @@ def test_tiles_may_take_turns_in_one_place(tmp_path: Path) -> None:
 def test_a_fault_in_a_file_is_named_in_one_line(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     assert change[0] in TEXT
     path = file(tmp_path, TEXT.replace(*change))
-    with pytest.raises(iomodel.SpecError, match=message) as caught:
+    with pytest.raises(iomodel.errors.SpecError, match=message) as caught:
         iomodel.solve("flash2", W, "a100-sxm4-80gb", implementation=path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(iomodel.SpecError, match=r"nowhere\.yaml: cannot be read"):
+    with pytest.raises(iomodel.errors.SpecError, match=r"nowhere\.yaml: cannot be read"):
         iomodel.check("flash2", W, "a100-sxm4-80gb", {"block_q": 64, "block_kv": 64}, "nowhere.yaml")

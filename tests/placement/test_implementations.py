@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel import Implementation
 from iomodel.algorithms import algorithm
+from iomodel.kernels import Implementation
 from iomodel.placement.contents import contents
 from iomodel.placement.implementations import implementation_for, list_implementations
 from iomodel.placement.shipped_tile import shipped_tile
@@ -53,12 +53,12 @@ def test_every_row_of_a_table_is_found(name: str, kernels: str, row: ShippedTile
         if "pair" in variant:  # two blocks that share a tile, which a caller asks for
             continue
         w, options = call_of(row, variant.split(" with "))
-        chosen = shipped_tile(iomodel.implementation(name, kernels), w, device, options)
+        chosen = shipped_tile(iomodel.kernels.implementation(name, kernels), w, device, options)
         assert chosen == row.tiles
 
 
 def test_a_table_speaks_of_no_other_call() -> None:
-    kernels, device = iomodel.implementation("flash2", "flash-attention-2"), iomodel.hardware("a100-sxm4-80gb")
+    kernels, device = iomodel.kernels.implementation("flash2", "flash-attention-2"), iomodel.hardware("a100-sxm4-80gb")
     assert shipped_tile(kernels, W, device, {}) == {"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}
     narrow = W.model_copy(update={"head_dim": 72, "value_dim": 72})
     assert shipped_tile(kernels, narrow, device, {}) == {"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}
@@ -94,7 +94,7 @@ def test_the_first_implementation_that_runs_is_the_default() -> None:
 def test_a_check_reports_the_layout_that_ships(name: str, kernels: str) -> None:
     """A tile that several layouts hold, as those of a backward pass with V in registers or not, has the stated one."""
     checks = 0
-    for row in iomodel.implementation(name, kernels).tiles:
+    for row in iomodel.kernels.implementation(name, kernels).tiles:
         device = iomodel.hardware({**DEVICES, **OTHER_DEVICES}[row.architecture])
         for variant in row.variants:
             w, options = call_of(row, variant.split(" with "))
@@ -136,7 +136,7 @@ def test_splits_and_packing_are_chosen_for_a_decode() -> None:
     tiles = {"block_q": 64, "block_kv": 128}
     times = {
         (splits, packed): iomodel.estimate("split_kv", DECODE, device, tiles, splits=splits, packed=packed).seconds
-        for splits in iomodel.implementation("split_kv", "flash-attention-2").searched["splits"]
+        for splits in iomodel.kernels.implementation("split_kv", "flash-attention-2").searched["splits"]
         for packed in (False, True)
     }
     assert iomodel.estimate("split_kv", DECODE, device, tiles).seconds == min(times.values())
@@ -144,7 +144,7 @@ def test_splits_and_packing_are_chosen_for_a_decode() -> None:
 
 def test_an_implementation_of_ones_own() -> None:
     """A kernel declared by its user answers like a shipped one; what is no layout is refused."""
-    shipped = iomodel.implementation("flash2", "flash-attention-2")
+    shipped = iomodel.kernels.implementation("flash2", "flash-attention-2")
     mine = Implementation.of(*shipped.residency["forward"])
     assert (
         iomodel.solve("flash2", W, "h100-sxm5", implementation=mine).tiles
@@ -155,7 +155,7 @@ def test_an_implementation_of_ones_own() -> None:
     with pytest.raises(iomodel.InputError, match="name: '' given"):
         Implementation("")
     with pytest.raises(iomodel.UnknownNameError, match="implementation of flash2: 'cutlass9' is unknown"):
-        iomodel.implementation("flash2", "cutlass9")
+        iomodel.kernels.implementation("flash2", "cutlass9")
 
 
 def test_tables_that_nobody_has_are_empty() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel import Implementation, Residency
 from iomodel.algorithms import algorithm
+from iomodel.kernels import Implementation, Residency
 from iomodel.placement.check import Check, checked
 from iomodel.placement.placement import Placement, placements
 from tests.shipped import DEVICES, OTHER_DEVICES, table
@@ -61,7 +61,9 @@ def ways(
     """Check a tile in every layout, with the warps and stages of its row."""
     tile = {tile: int(row[tile]) for tile in ("block_q", "block_kv")}
     found = []
-    kernels = Implementation.of(*residencies) if residencies else iomodel.implementation(name, "flash-attention-3")
+    kernels = (
+        Implementation.of(*residencies) if residencies else iomodel.kernels.implementation(name, "flash-attention-3")
+    )
     options = OPTIONS[name] if w.direction == "forward" else BACKWARD
     for placement in placements(algorithm(name), w, as_device(device), kernels, options, kind_of(w)):
         for launch in placement.launches():

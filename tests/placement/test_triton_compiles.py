@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,19 +112,36 @@ def held_out(row: Row) -> bool:
     return bool(HELD_OUT & {(kernel, arch), (kernel, "any"), ("any", arch)})
 
 
-ALL = [(row, predicted(row)) for row in rows() if row["shared"] is not None]
-HELD = [pair for pair in ALL if held_out(pair[0])]
-OPEN = [pair for pair in ALL if not held_out(pair[0])]
-ELSEWHERE = [(row, predicted(row)) for row in elsewhere()]
-SETS = pytest.mark.parametrize("pairs", [OPEN, HELD, ELSEWHERE], ids=["open", "held out", "another kernel"])
 Pairs = list[tuple[Row, TritonCheck]]
 
 
+@cache
+def compiled() -> Pairs:
+    """Each compile of our kernels, with its prediction."""
+    return [(row, predicted(row)) for row in rows() if row["shared"] is not None]
+
+
+@cache
+def chosen_from(part: str) -> Pairs:
+    """The compiles of a part: open, held out, or those of another kernel."""
+    if part == "another kernel":
+        return [(row, predicted(row)) for row in elsewhere()]
+    return [pair for pair in compiled() if held_out(pair[0]) == (part == "held out")]
+
+
+@pytest.fixture
+def pairs(request: pytest.FixtureRequest) -> Pairs:
+    return chosen_from(request.param)
+
+
+SETS = pytest.mark.parametrize("pairs", ["open", "held out", "another kernel"], indirect=True)
+
+
 def test_there_are_compiles_of_many_kernels() -> None:
-    assert len(ALL) + len(ELSEWHERE) >= 3000
-    assert len({row["kernel"] for row, _ in ALL}) == 15
-    assert {row["arch"] for row, _ in ALL} == {80, 86, 89, 90, 100, 120}
-    assert len(HELD) >= len(ALL) / 4
+    assert len(compiled()) + len(chosen_from("another kernel")) >= 3000
+    assert len({row["kernel"] for row, _ in compiled()}) == 15
+    assert {row["arch"] for row, _ in compiled()} == {80, 86, 89, 90, 100, 120}
+    assert len(chosen_from("held out")) >= len(compiled()) / 4
 
 
 @SETS
@@ -146,7 +164,7 @@ def test_shared_bytes_of_most_kernels_are_always_the_compilers() -> None:
     """Pointer loads in the forward, decode and backward kernels; descriptors are aligned to 1,024 B."""
     for instruction in ("mma.sync", "wgmma"):
         for name in ("forward", "forward_early", "backward_dq", "backward_dkdv"):
-            chosen = [p for p in ALL if (p[0]["kernel"], p[0]["instruction"]) == (name, instruction)]
+            chosen = [p for p in compiled() if (p[0]["kernel"], p[0]["instruction"]) == (name, instruction)]
             assert equal(chosen) >= 0.99, (name, instruction)
 
 
@@ -163,12 +181,12 @@ def equal(pairs: Iterable[tuple[Row, TritonCheck]]) -> float:
 
 
 def test_instructions_are_the_compilers() -> None:
-    assert all(row["instruction"] == check.instruction for row, check in ALL)
+    assert all(row["instruction"] == check.instruction for row, check in compiled())
 
 
 def test_columns_of_tensor_memory_are_the_compilers() -> None:
-    assert all(row["tmem"] == check.tmem for row, check in ALL)
-    assert {check.tmem for _, check in ALL} >= {0, 32, 64, 128, 256, 512}
+    assert all(row["tmem"] == check.tmem for row, check in compiled())
+    assert {check.tmem for _, check in compiled()} >= {0, 32, 64, 128, 256, 512}
 
 
 # --- spills
@@ -206,7 +224,7 @@ PLAIN = ("forward", "forward_early", "forward_two", "forward_descriptor", "forwa
 def layout_verdicts(pairs: Pairs) -> Counter[tuple[bool, bool]]:
     """Pairs of truth and answer of `check` with the implementation "triton" about plain kernels by tcgen05."""
     layouts = [layout for layout in FORWARD if "sm_100" in layout.architectures and layout.tensor]
-    kernels, count = iomodel.Implementation.of(*layouts), Counter[tuple[bool, bool]]()
+    kernels, count = iomodel.kernels.Implementation.of(*layouts), Counter[tuple[bool, bool]]()
     for row, check in pairs:
         if row["kernel"] in PLAIN and row["registers"] is not None and check.instruction == "tcgen05" and check.fits:
             call = iomodel.Attention(q_len=4096, head_dim=row["d"], dtype=row["dtype"])
@@ -218,11 +236,11 @@ def layout_verdicts(pairs: Pairs) -> Counter[tuple[bool, bool]]:
 
 def test_the_layout_on_blackwell_refuses_what_spills() -> None:
     """Its weights are those of the open compiles; the held-out ones are fewer."""
-    count = layout_verdicts(OPEN)
+    count = layout_verdicts(chosen_from("open"))
     assert sum(count[True, answer] for answer in (True, False)) >= 10
     assert count[True, True] >= 0.85 * (count[True, True] + count[True, False])
     assert count[True, True] >= 0.85 * (count[True, True] + count[False, True])
-    assert layout_verdicts(HELD)[False, True] <= 1
+    assert layout_verdicts(chosen_from("held out"))[False, True] <= 1
 
 
 # --- the table of the docs
@@ -234,12 +252,14 @@ def accuracy_table() -> list[str]:
         "| Compiles | number | fits, wrong | shared bytes equal | compiled to the end | precision | recall | unsure |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    kernels = [pair for pair in HELD if pair[0]["kernel"] == "forward_flex"]
-    architecture = [pair for pair in HELD if pair[0]["arch"] == 120]
+    held = chosen_from("held out")
     sets = {
-        "open": OPEN, "held out": HELD, "of them block-sparse": kernels, "of them sm_120": architecture,
-        "another kernel": ELSEWHERE,
-    }  # fmt: skip
+        "open": chosen_from("open"),
+        "held out": held,
+        "of them block-sparse": [pair for pair in held if pair[0]["kernel"] == "forward_flex"],
+        "of them sm_120": [pair for pair in held if pair[0]["arch"] == 120],
+        "another kernel": chosen_from("another kernel"),
+    }
     for title, pairs in sets.items():
         wrong = sum(
             check.fits != (row["shared"] <= check.shared_limit and row["tmem"] <= check.tmem_limit)

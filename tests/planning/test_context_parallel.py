@@ -33,7 +33,7 @@ def test_ulysses_sends_less_above_a_number_of_ranks(
         heads=kv_heads * group, kv_heads=kv_heads, q_len=2 * rows * ranks, head_dim=widths[0], value_dim=widths[1],
         mask="causal",
     )  # fmt: skip
-    shared = iomodel.context_parallel(call, ranks)
+    shared = iomodel.planning.context_parallel(call, ranks)
     ring, gathered, exchanged = (shared[name].sent_bytes for name in ("ring", "all_gather", "ulysses"))
     assert ring == gathered
     if ranks == 1:
@@ -46,7 +46,7 @@ def test_ulysses_sends_less_above_a_number_of_ranks(
 
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_a_turn_takes_the_longer_of_attention_and_message(ranks: int) -> None:
-    work = iomodel.context_parallel(W, ranks, GPU, method="ring")["ring"]
+    work = iomodel.planning.context_parallel(W, ranks, GPU, method="ring")["ring"]
     assert sum(block.times for block in work.blocks) == ranks
     rows = W.q_len // ranks
     message = send(GPU, 2 * rows * W.kv_heads * W.head_dim * W.element_size).seconds
@@ -58,7 +58,7 @@ def test_a_turn_takes_the_longer_of_attention_and_message(ranks: int) -> None:
 
 def test_a_slow_network_shows_in_a_ring() -> None:
     fast, slow = (
-        iomodel.context_parallel(W, 8, GPU, method="ring", devices_per_node=4, network_bandwidth=rate)["ring"]
+        iomodel.planning.context_parallel(W, 8, GPU, method="ring", devices_per_node=4, network_bandwidth=rate)["ring"]
         for rate in (1e12, 1e9)
     )
     assert fast.attention_seconds == slow.attention_seconds
@@ -69,7 +69,7 @@ def test_a_slow_network_shows_in_a_ring() -> None:
 
 
 def test_one_rank_is_the_call() -> None:
-    shared = iomodel.context_parallel(W, 1, GPU)
+    shared = iomodel.planning.context_parallel(W, 1, GPU)
     alone = attention_clock(GPU).fastest(W)[1].seconds
     assert {work.sent_bytes + work.messages for work in shared.methods} == {0}
     assert [shared[name].seconds for name in ("ring", "ulysses")] == [alone, alone]
@@ -78,7 +78,9 @@ def test_one_rank_is_the_call() -> None:
 
 def test_zigzag_and_stripes_halve_causal_turns() -> None:
     times = {
-        sharding: iomodel.context_parallel(W, 8, GPU, method="ring", sharding=sharding)["ring"].attention_seconds
+        sharding: iomodel.planning.context_parallel(W, 8, GPU, method="ring", sharding=sharding)[
+            "ring"
+        ].attention_seconds
         for sharding in ("contiguous", "zigzag", "striped")
     }
     assert 0.5 < times["zigzag"] / times["contiguous"] < 0.8
@@ -89,7 +91,7 @@ def test_a_latent_is_sent_once() -> None:
     latent = iomodel.Attention(
         heads=16, kv_heads=1, q_len=64, head_dim=576, value_dim=512, latent=True, mask="causal"
     )  # fmt: skip
-    assert dict(iomodel.context_parallel(latent, 4, method="ring")["ring"].sent) == {"K": 48 * 576}
+    assert dict(iomodel.planning.context_parallel(latent, 4, method="ring")["ring"].sent) == {"K": 48 * 576}
 
 
 REFUSED = {
@@ -137,14 +139,14 @@ REFUSED = {
 def test_a_wrong_question_is_one_line(name: str) -> None:
     arguments, message = REFUSED[name]
     with pytest.raises(iomodel.IOModelError, match=message):
-        iomodel.context_parallel(**{"workload": W, **arguments})  # type: ignore[arg-type]
+        iomodel.planning.context_parallel(**{"workload": W, **arguments})  # type: ignore[arg-type]
 
 
 def test_narrow_keys_and_values_send_their_own_bytes() -> None:
     sent = {}
     for kv_dtype in ("bf16", "fp8", "nvfp4", "int4"):
         w = iomodel.Attention(heads=8, kv_heads=2, q_len=4096, head_dim=128, mask="causal", kv_dtype=kv_dtype)
-        ring = next(way for way in iomodel.context_parallel(w, 4, "h100-sxm5").methods if way.method == "ring")
+        ring = next(way for way in iomodel.planning.context_parallel(w, 4, "h100-sxm5").methods if way.method == "ring")
         sent[kv_dtype] = ring.sent_bytes
     rows = 3 * 1024 * 2 * 2 * 128  # elements of K and V of three turns
     assert sent == {"bf16": 2 * rows, "fp8": rows, "nvfp4": rows * 9 // 16, "int4": rows // 2}

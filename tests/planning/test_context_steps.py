@@ -22,7 +22,7 @@ def test_attention_of_a_prefill_is_that_of_its_fastest_method() -> None:
     layer = MODEL.layers[0].attention
     assert layer is not None
     call = layer.call(1, PROMPT["q_len"], PROMPT["kv_len"])
-    shared = iomodel.context_parallel(call, 8, "h100-sxm5")
+    shared = iomodel.planning.context_parallel(call, 8, "h100-sxm5")
     assert shared.fastest is not None
     work = shared[shared.fastest]
     parts = {part.name: part for part in prefill(Layout(context_parallel=8)).parts}

@@ -166,14 +166,16 @@ def test_a_simulation_with_one_request_is_the_plan() -> None:
 def test_options_of_engines(capsys: pytest.CaptureFixture[str]) -> None:
     latent, grouped = made(ranks=8, batch=4), made(GROUPED, 2, batch=4)
     for plan, ranks in ((latent, 8), (grouped, 2)):
-        command = iomodel.engine_flags(plan, "vllm").command
+        command = iomodel.planning.engine_flags(plan, "vllm").command
         assert f"--tensor-parallel-size 8 --decode-context-parallel-size {ranks} --dcp-comm-backend a2a " in command
-        assert iomodel.engine_arguments(command)["layout"] == plan.layout
-    assert "--tp-size 8 --dcp-size 8 --dcp-comm-backend a2a " in iomodel.engine_flags(latent, "sglang").command
-    assert iomodel.engine_arguments("vllm serve deepseek-v3 -tp 8 -dcp 4")["layout"].decode_context_parallel == 4
+        assert iomodel.planning.engine_arguments(command)["layout"] == plan.layout
+    assert "--tp-size 8 --dcp-size 8 --dcp-comm-backend a2a " in iomodel.planning.engine_flags(latent, "sglang").command
+    assert (
+        iomodel.planning.engine_arguments("vllm serve deepseek-v3 -tp 8 -dcp 4")["layout"].decode_context_parallel == 4
+    )
     with pytest.raises(InputError, match=r"2 given for Qwen3 235B A22B with sglang; allowed: 1, or the engine vllm"):
-        iomodel.engine_flags(grouped, "sglang")
-    for call in (lambda: iomodel.engine_flags(latent, "trtllm"), lambda: made(ranks=8, engine="tensorrt-llm")):
+        iomodel.planning.engine_flags(grouped, "sglang")
+    for call in (lambda: iomodel.planning.engine_flags(latent, "trtllm"), lambda: made(ranks=8, engine="tensorrt-llm")):
         with pytest.raises(InputError, match=r"with tensorrt-llm; allowed: 1, or the engine vllm, sglang"):
             call()
     words = "--hardware h200-sxm --prompt 4096 --output 64 --precision fp8 --tensor-parallel 8"

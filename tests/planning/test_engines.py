@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import SpecError, UnknownNameError, hardware, model
+from iomodel import UnknownNameError, hardware, model
+from iomodel.errors import SpecError
 from iomodel.planning.engines import (
     CONTEXT,
     ENGINES,

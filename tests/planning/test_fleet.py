@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware
+from iomodel import InfeasibleError, InputError, UnknownNameError, hardware
+from iomodel.errors import SpecError
 from iomodel.planning.fleet import fleet, replica
 from iomodel.planning.fleet_queue import HALVINGS, Replica
 from iomodel.planning.layouts import default_layouts

@@ -130,7 +130,7 @@ def test_refusals_are_one_line(lora, model, message):
 def test_engines_are_told_of_adapters():
     """vLLM has fixed ranks and takes the next larger one."""
     plan = made(batch=8, lora=Lora(rank=12, adapters=4))
-    flags = {engine: iomodel.engine_flags(plan, engine) for engine in ("vllm", "sglang", "trtllm")}
+    flags = {engine: iomodel.planning.engine_flags(plan, engine) for engine in ("vllm", "sglang", "trtllm")}
     assert flags["vllm"].command.endswith("--enable-lora --max-loras 4 --max-lora-rank 16")
     assert flags["sglang"].command.endswith(
         "--enable-lora --max-loras-per-batch 4 --max-lora-rank 12 --lora-target-modules all"
@@ -140,7 +140,7 @@ def test_engines_are_told_of_adapters():
         f"lora_config:\n  max_lora_rank: 12\n  max_loras: 4\n  lora_target_modules: {modules}"
     )
     with pytest.raises(InputError, match=r"lora.rank: 600 given; allowed with vllm: up to 512"):
-        iomodel.engine_flags(made(batch=8, lora=Lora(rank=600)), "vllm")
+        iomodel.planning.engine_flags(made(batch=8, lora=Lora(rank=600)), "vllm")
 
 
 def test_all_commands_for_capacity_take_adapters(capsys):

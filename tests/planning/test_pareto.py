@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware, model
+from iomodel import InfeasibleError, InputError, UnknownNameError, hardware, model
+from iomodel.errors import SpecError
 from iomodel.planning.layouts import every_layout
 from iomodel.planning.pareto import pareto
 from iomodel.planning.pareto_result import ParetoPoint, divided

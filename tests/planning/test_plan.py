@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware, list_models, model
+from iomodel import InfeasibleError, InputError, UnknownNameError, hardware, list_models, model
+from iomodel.errors import SpecError
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iomodel import SpecError, hardware, list_hardware
+from iomodel import hardware, list_hardware
+from iomodel.errors import SpecError
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache

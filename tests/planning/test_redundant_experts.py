@@ -137,4 +137,4 @@ def test_a_command_line_of_an_engine_refuses_copies() -> None:
     plan = iomodel.plan("deepseek-v3", "h200-sxm", count=36, prompt=64, output=8, layout=layout)
     message = r"^layout.redundant_experts: 32 given; allowed with trtllm: 0, or vllm, sglang$"
     with pytest.raises(iomodel.InputError, match=message):
-        iomodel.engine_flags(plan, "trtllm")
+        iomodel.planning.engine_flags(plan, "trtllm")

@@ -9,17 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import (
-    Hardware,
-    InfeasibleError,
-    InputError,
-    IOModelError,
-    ModelSpec,
-    SpecError,
-    hardware,
-    list_models,
-    model,
-)
+from iomodel import Hardware, InfeasibleError, InputError, IOModelError, ModelSpec, hardware, list_models, model
+from iomodel.errors import SpecError
 from iomodel.planning.step.expert_loads import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.step import Layout, StepTime, linear_layers, step

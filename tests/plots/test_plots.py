@@ -83,7 +83,7 @@ def labels(figure: Any) -> list[str]:
 def test_the_roof_is_the_lower_of_bandwidth_and_peak(device: str) -> None:
     hardware = iomodel.hardware(device)
     if hardware.compute.peak.bf16 is None or hardware.memory.hbm.bandwidth is None:
-        with pytest.raises(iomodel.SpecError, match="lacks it; a roofline needs it"):
+        with pytest.raises(iomodel.errors.SpecError, match="lacks it; a roofline needs it"):
             plots.roofline([], device)
         return
     found, figure = plots.roofs(device), plots.roofline([], device)
@@ -309,7 +309,7 @@ def test_a_tile_is_coloured_where_check_says_that_it_fits(
     for u, row in enumerate(found.rows):
         for v, column in enumerate(found.columns):
             tiles = {"block_q": row, "block_kv": column, **{n: placed.tiles[n] for n in ("warps", "stages")}}
-            fits = iomodel.check(name, w, device, tiles, iomodel.Implementation.of(way)).fits
+            fits = iomodel.check(name, w, device, tiles, iomodel.kernels.Implementation.of(way)).fits
             assert fits == (not np.ma.getmaskarray(colours)[u, v])
             if len(ways) == 1:
                 assert fits == iomodel.check(name, w, device, tiles).fits

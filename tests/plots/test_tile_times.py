@@ -14,7 +14,7 @@ SHOWN = Path(__file__).parents[2] / "docs" / "_static" / "tile-times.svg"
 
 
 def test_cells_are_times_and_marks_are_at_their_tiles() -> None:
-    times = iomodel.tile_times("flash3", W, "h100-sxm5")
+    times = iomodel.kernels.tile_times("flash3", W, "h100-sxm5")
     axes = plots.tile_times(times).axes[0]
     (mesh,) = (artist for artist in axes.collections if artist.get_gid() == "times")
     wanted = [np.nan if value is None else value / times.fastest.seconds for row in times.seconds for value in row]
@@ -34,6 +34,6 @@ def test_cells_are_times_and_marks_are_at_their_tiles() -> None:
 
 def test_the_picture_of_the_first_page_shows_the_answer_of_today() -> None:
     text = SHOWN.read_text(encoding="utf-8")
-    for name, tile in iomodel.tile_times("flash3", W, "h100-sxm5").marks.items():
+    for name, tile in iomodel.kernels.tile_times("flash3", W, "h100-sxm5").marks.items():
         row, column = tile.tiles["block_q"], tile.tiles["block_kv"]
         assert f"{name}: {row:,} x {column:,}, {words.short(tile.seconds, 's')}" in text

@@ -16,9 +16,9 @@ import iomodel
 from iomodel import Attention
 from iomodel.solving import problem
 from iomodel.solving.batch import chunks as many_chunks
-from iomodel.solving.batch import problem as many_problem
+from iomodel.solving.batch import many_problems as many_problem
 from iomodel.solving.batch import separable as many_separable
-from iomodel.solving.batch import staircase as many_staircase
+from iomodel.solving.batch import staircase_search as many_staircase
 from iomodel.solving.batch.many_problems import ragged, ranked, slabs
 from iomodel.solving.solve_many import Solutions, solve_many
 from tests.solving.test_solve import forms, questions

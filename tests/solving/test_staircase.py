@@ -18,7 +18,7 @@ PLAIN = [("flash1", "forward"), ("flash2", "forward"), ("flash2", "backward"), (
          ("small_cache", "forward"), ("standard", "forward"), ("tiled_query", "forward")]  # fmt: skip
 
 
-def steps_of(question: Question) -> iomodel.Staircase:
+def steps_of(question: Question) -> iomodel.results.Staircase:
     return iomodel.staircase(
         question.algorithm,
         question.workload,

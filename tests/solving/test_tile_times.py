@@ -32,7 +32,7 @@ def test_a_cell_is_the_estimate_of_its_tile(name: str, gpu: str, data: st.DataOb
         mask=data.draw(st.sampled_from(["full", "causal"])),
     )
     options = {"packed": False, **({"splits": 1} if name == "split_kv" else {})}
-    times = iomodel.tile_times(name, w, gpu, **options)
+    times = iomodel.kernels.tile_times(name, w, gpu, **options)
     records = times.records()
     chosen = data.draw(st.sampled_from(records))
     sizes = {of: chosen[of] for of in times.names}
@@ -48,7 +48,7 @@ def test_a_cell_is_the_estimate_of_its_tile(name: str, gpu: str, data: st.DataOb
 
 def test_the_map_of_a_terminal_has_a_character_for_each_tile() -> None:
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
-    times = iomodel.tile_times("flash3", w, "h100-sxm5")
+    times = iomodel.kernels.tile_times("flash3", w, "h100-sxm5")
     rows = [line.split("|")[1] for line in str(times).splitlines() if "|" in line]
     assert len(rows) == len(times.first_sizes)
     assert sum(not cell.isspace() for row in rows for cell in row) == len(times.records())
@@ -62,7 +62,7 @@ def test_the_map_of_a_terminal_has_a_character_for_each_tile() -> None:
 def test_the_map_has_the_colours_of_the_sketch() -> None:
     """Cells are filled with the colour of their time, in a terminal with colours and in a notebook alike."""
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
-    times = iomodel.tile_times("flash3", w, "h100-sxm5")
+    times = iomodel.kernels.tile_times("flash3", w, "h100-sxm5")
     console = Console(width=120, color_system="truecolor", force_terminal=True, file=StringIO())
     with console.capture() as capture:
         console.print(times)
@@ -79,4 +79,4 @@ def test_the_map_has_the_colours_of_the_sketch() -> None:
 def test_a_call_without_kernels_is_refused() -> None:
     w = iomodel.Attention(q_len=128, head_dim=64)
     with pytest.raises(InputError, match="implementation: none runs the call"):
-        iomodel.tile_times("standard", w, "h100-sxm5")
+        iomodel.kernels.tile_times("standard", w, "h100-sxm5")

@@ -109,7 +109,7 @@ def test_by_default_the_time_where_the_device_has_the_rates() -> None:
     assert iomodel.compare(half, "v100-sxm2-32gb") == iomodel.compare(half, "v100-sxm2-32gb", objective="time")
     assert iomodel.compare(w, "v100-sxm2-32gb") == iomodel.compare(w, "v100-sxm2-32gb", objective="traffic")
     for asked in ({"objective": "time"}, {"implementation": "flash-attention-2"}):
-        with pytest.raises(iomodel.SpecError, match=r"^compute\.peak\.bf16: v100-sxm2-32gb lacks it"):
+        with pytest.raises(iomodel.errors.SpecError, match=r"^compute\.peak\.bf16: v100-sxm2-32gb lacks it"):
             iomodel.compare(w, "v100-sxm2-32gb", **asked)
 
 

@@ -79,7 +79,9 @@ def walked(values: list[list[int | None]], labels: tuple[str, ...], points: list
     return [tuple(run) for run in runs]
 
 
-def check_pair(pair: iomodel.Crossover, mine: list[int | None], other: list[int | None], points: list[int]) -> None:
+def check_pair(
+    pair: iomodel.results.Crossover, mine: list[int | None], other: list[int | None], points: list[int]
+) -> None:
     below = [
         n for n, a, b in zip(points, mine, other, strict=True) if a is not None and (b is None or a < b)
     ]  # alone is below too

@@ -55,7 +55,7 @@ def kernels(draw: st.DrawFn) -> Kernel:
 
 def model_of(kernel: Kernel) -> iomodel.Estimate:
     algorithm, workload, device, tiles, options = kernel
-    change = Change(algorithm, workload, tiles, options, iomodel.Parameters())
+    change = Change(algorithm, workload, tiles, options, iomodel.devices.Parameters())
     return modelled(change, iomodel.hardware(device)).estimate
 
 
@@ -243,7 +243,7 @@ def test_a_call_that_is_all_launch_gains_by_a_graph() -> None:
     assert d.bound == "launch"
     graph = next(remedy for remedy in d.remedies if remedy.name == "graph")
     assert isclose(e.seconds - graph.model_seconds, len(e.kernels) * (2.62e-6 - 1.34e-6))
-    eager = iomodel.Parameters(host_launch=5e-5)
+    eager = iomodel.devices.Parameters(host_launch=5e-5)
     hosted = iomodel.diagnose("standard", w, A100, 2e-4, parameters=eager)
     assert hosted.remedies[0].name == "graph"
     assert hosted.remedies[0].gain > 5
@@ -268,7 +268,7 @@ def test_other_bad_input_is_refused_in_one_line() -> None:
     w, tiles = iomodel.Attention(q_len=16, head_dim=64), {"block_q": 16, "block_kv": 16}
     with pytest.raises(iomodel.InputError, match=r"^direction: 'both'"):
         iomodel.diagnose("flash2", w.model_copy(update={"direction": "both"}), A100, 1.0, tiles)
-    with pytest.raises(iomodel.SpecError, match=r"^compute\.peak\.fp8"):
+    with pytest.raises(iomodel.errors.SpecError, match=r"^compute\.peak\.fp8"):
         iomodel.diagnose("flash2", iomodel.Attention(q_len=16, head_dim=64, dtype="fp8"), A100, 1.0, tiles)
     with pytest.raises(iomodel.InputError, match=r"^blocks: 0"):
         iomodel.diagnose("flash2", w, A100, 1.0, tiles, blocks=0)

@@ -127,7 +127,7 @@ def test_both_directions_are_the_one_and_the_other(asked: Asked) -> None:
 @given(asked=calls(), host=st.sampled_from([0.0, 1e-7, 5e-5, 1.0]))
 def test_a_host_launches_one_kernel_after_the_other(asked: Asked, host: float) -> None:
     free = asked.estimate()
-    found = asked.estimate(parameters=iomodel.Parameters(host_launch=host))
+    found = asked.estimate(parameters=iomodel.devices.Parameters(host_launch=host))
     assert found.seconds == pytest.approx(max(free.seconds, host * len(free.kernels)))
     assert found.breakdown["launch"] <= found.seconds * NEAR
     if host * len(free.kernels) > free.seconds:

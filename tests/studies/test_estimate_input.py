@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
+from iomodel import InfeasibleError, InputError, IOModelError, UnknownNameError
+from iomodel.errors import SpecError
 from tests.support.estimate_calls import A100
 
 W = iomodel.Attention(heads=8, q_len=512, head_dim=64)
@@ -65,10 +66,10 @@ def test_bad_input_is_one_clear_line(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(iomodel.Parameters)])
+@pytest.mark.parametrize("name", [field.name for field in fields(iomodel.devices.Parameters)])
 @pytest.mark.parametrize("value", [-1, -1e-9, nan, inf, -inf, True, None, "1", 10**400])
 def test_a_parameter_is_a_number_from_zero_up(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=rf"^{name}: .* given; allowed: ") as refused:
-        iomodel.Parameters(**{name: value})
+        iomodel.devices.Parameters(**{name: value})
     assert "\n" not in str(refused.value)
-    assert iomodel.estimate("flash2", W, A100, TILES, parameters=iomodel.Parameters(**{name: 0})).seconds > 0
+    assert iomodel.estimate("flash2", W, A100, TILES, parameters=iomodel.devices.Parameters(**{name: 0})).seconds > 0

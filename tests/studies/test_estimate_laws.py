@@ -51,7 +51,7 @@ def kernels(draw: st.DrawFn) -> tuple[KernelWork, iomodel.Attention, Any, Launch
 @given(given_kernel=kernels(), grown=st.dictionaries(st.sampled_from([*AMOUNTS, "flops", "bytes", "distinct"]), more))
 def test_more_to_do_never_takes_less(given_kernel: Any, grown: dict[str, int]) -> None:
     demand, w, how, launched, device = given_kernel
-    known, parameters = rates(device, w.dtype), iomodel.Parameters()
+    known, parameters = rates(device, w.dtype), iomodel.devices.Parameters()
     less = kernel_time(demand, w, False, known, how, launched, parameters)
     bigger = replace(demand, **{name: getattr(demand, name) + grown[name] for name in AMOUNTS if name in grown})
     if bigger.products:
@@ -73,11 +73,11 @@ def test_more_to_do_never_takes_less(given_kernel: Any, grown: dict[str, int]) -
 
 @given(
     asked=calls(GPUS),
-    name=st.sampled_from([field.name for field in fields(iomodel.Parameters)]),
+    name=st.sampled_from([field.name for field in fields(iomodel.devices.Parameters)]),
     factor=st.floats(1, 9),
 )
 def test_a_larger_parameter_never_takes_less(asked: Asked, name: str, factor: float) -> None:
-    default = iomodel.Parameters()
+    default = iomodel.devices.Parameters()
     larger = replace(default, **{name: getattr(default, name) * factor + (name == "host_launch") * 1e-4 * factor})
     assert asked.estimate(parameters=larger).seconds * NEAR >= asked.estimate().seconds
 

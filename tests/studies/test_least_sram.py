@@ -33,10 +33,10 @@ def test_least_sram_equals_a_walk_over_budgets(algorithm: str, data: st.DataObje
             break
     if expected is None:
         with pytest.raises(iomodel.InfeasibleError, match="however much SRAM") as caught:
-            iomodel.least_sram(algorithm, w, limit, unit=unit)
+            iomodel.theory.least_sram(algorithm, w, limit, unit=unit)
         assert caught.value.least == solution.cost.hbm_bytes
     else:
-        assert iomodel.least_sram(algorithm, w, limit, unit=unit).budget.amount == expected
+        assert iomodel.theory.least_sram(algorithm, w, limit, unit=unit).budget.amount == expected
 
 
 @given(
@@ -92,7 +92,7 @@ def test_least_sram_for_many_sequences_and_for_a_backward_pass() -> None:
     ]:
         options = {"splits": 3} if name == "split_kv" else {}
         limit = iomodel.solve(name, w, sram_elements=300, **options).cost.hbm_bytes  # type: ignore[arg-type]
-        found = iomodel.least_sram(name, w, limit, unit="elements", **options)
+        found = iomodel.theory.least_sram(name, w, limit, unit="elements", **options)
         assert found.budget.amount <= 300
         assert found.cost.hbm_bytes <= limit
         try:
@@ -122,6 +122,6 @@ def test_bad_questions_are_one_line(tiles: dict[str, int], options: dict[str, in
         iomodel.crossover("flash1", "standard", w, tiles, **options)  # type: ignore[arg-type]
     assert says in str(caught.value)
     with pytest.raises(iomodel.UnknownNameError, match="unit: 'KiB' is unknown"):
-        iomodel.least_sram("flash2", w, 100, unit="KiB")  # type: ignore[arg-type]
+        iomodel.theory.least_sram("flash2", w, 100, unit="KiB")  # type: ignore[arg-type]
     with pytest.raises(iomodel.InputError, match="hbm_bytes: 0 given"):
-        iomodel.least_sram("flash2", w, 0)
+        iomodel.theory.least_sram("flash2", w, 0)

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 import iomodel
-from iomodel import SpecError
+from iomodel.errors import SpecError
 from iomodel.studies.sweeps.file import plan_file
 from iomodel.studies.sweeps.sweep import sweep
 from tests.support.inside import _scheduler, main, watched

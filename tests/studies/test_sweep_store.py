@@ -10,13 +10,16 @@ import textwrap
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from iomodel import InputError, UnfinishedError
+from iomodel import InputError
+from iomodel.algorithms import algorithm
+from iomodel.errors import UnfinishedError
 from iomodel.studies.sweeps import store as sweep_store
 from iomodel.studies.sweeps.run import each
 from iomodel.studies.sweeps.signatures import FOLDER, PARTIAL
@@ -292,11 +295,12 @@ def test_an_altered_store_is_made_whole_byte_by_byte(path, harm, again):
 
 
 def test_a_store_of_other_formulas_is_refused(path, monkeypatch):
-    sweep(**PLAN, store=path)
+    own = replace(algorithm("flash2"), name="own")
+    sweep(**PLAN | {"algorithm": own}, store=path)
     before = whole(path)
-    monkeypatch.setattr("iomodel.studies.sweeps.plan.shipped_digest", lambda module: "other")
-    with pytest.raises(InputError, match="of other formulas;"):
-        sweep(**PLAN, store=path)
+    monkeypatch.setattr("iomodel.studies.sweeps.plan._digest", lambda algorithm: "other")
+    with pytest.raises(InputError, match="of other formulas"):
+        sweep(**PLAN | {"algorithm": own}, store=path)
     assert whole(path) == before
 
 

@@ -44,7 +44,7 @@ SUMS = ("atomics", "flops", "exps", "tanhs", "randoms", "hbm_bytes", "hbm_elemen
 WORK = {"flops": "MatMul", "exps": "Exp", "tanhs": "Tanh", "randoms": "Random"}
 
 
-def traced(case: Case, **more: Any) -> iomodel.Trace:
+def traced(case: Case, **more: Any) -> iomodel.results.Trace:
     return iomodel.trace(case.algorithm, case.workload, None, case.tiles, **more, **case.options)
 
 

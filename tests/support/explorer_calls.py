@@ -10,7 +10,7 @@ from typing import Any
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES
-from iomodel.explorer.calls import CallKind, switches_of
+from iomodel.explorer.call_kinds import CallKind, switches_of
 from iomodel.nests.alphabet import NUMBERS, TILES
 from tests.support.tile_names import tile_names
 

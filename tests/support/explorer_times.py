@@ -9,7 +9,7 @@ from typing import Any
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.errors import IOModelError
-from iomodel.explorer.calls import CallKind, switches_of
+from iomodel.explorer.call_kinds import CallKind, switches_of
 
 DEVICES = ("h100-sxm5", "a100-sxm4-80gb", "b200", "mi300x", "l4")
 SIZES = (1, 16, 100, 1000, 4096, 8192, 33333)

@@ -1,6 +1,5 @@
 """Names inside the rooms that tests of other rooms use: the one place to edit when such a name moves."""
 
-from iomodel.algorithms._catalogue import CATALOGUE
 from iomodel.algorithms._ck_residency import BACKWARD as CK_BACKWARD
 from iomodel.algorithms._ck_residency import FORWARD as CK
 from iomodel.algorithms._flash4_residency import BACKWARD as FLASH4_BACKWARD
@@ -16,7 +15,8 @@ from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
-from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
+from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
+from iomodel.common import derived
 from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
@@ -28,7 +28,7 @@ from iomodel.counting.bands import Count, Tiled, Visits, query_to_key
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.compiled_algorithm import tally
 from iomodel.counting.coverage import View
-from iomodel.counting.evaluation.compiled import Compiled, StoredFormulas
+from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.evaluation.integral import integral
 from iomodel.counting.expressions import declared
 from iomodel.counting.expressions_text import RARE, readable, shared
@@ -56,11 +56,13 @@ from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
-from iomodel.plots.trace import visits
+from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families
+from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
+from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.layer_clock import GROUPED, layer_clock

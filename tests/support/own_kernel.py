@@ -1,7 +1,7 @@
 """A kernel of exact attention with both passes and a layout on a GPU, as a user declares it."""
 
-from iomodel import Implementation
 from iomodel.algorithms import algorithm
+from iomodel.kernels import Implementation
 from iomodel.nests import (
     Algorithm,
     B_c,

@@ -27,7 +27,7 @@ def timed_device() -> iomodel.Hardware:
     return iomodel.Hardware(**data)
 
 
-def crossed() -> iomodel.Crossovers:
+def crossed() -> iomodel.results.Crossovers:
     """Two algorithms at tiles, with a formula."""
     return iomodel.crossovers(["flash2", "flash1"], W, tiles={"block_q": 48, "block_kv": 100}, limit=300)
 
@@ -53,14 +53,14 @@ MADE: dict[str, Callable[[], Any]] = {
     "TimeComparison": lambda: iomodel.compare(W, GPU, objective="time"),
     "Estimate": lambda: iomodel.estimate("flash2", W, GPU, TILES),
     "Diagnosis": lambda: iomodel.diagnose("flash2", W, GPU, 1e-3, TILES),
-    "Audit": lambda: iomodel.audit(REPORT, {"silu": iomodel.estimate("flash2", W, GPU, TILES)}),
-    "Judgement": lambda: iomodel.judge(timed_device()),
-    "Calibration": lambda: iomodel.Calibration(
+    "Audit": lambda: iomodel.testing.audit(REPORT, {"silu": iomodel.estimate("flash2", W, GPU, TILES)}),
+    "Judgement": lambda: iomodel.devices.judge(timed_device()),
+    "Calibration": lambda: iomodel.results.Calibration(
         Provenance(device="a GPU"), FrozenDict(), FrozenDict(hbm="none"), iomodel.hardware(GPU), 1.0
     ),
     "Trace": lambda: iomodel.trace("flash2", W, GPU, TILES),
     "Solutions": lambda: iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
-    "TileTimes": lambda: iomodel.tile_times("flash2", W, GPU),
+    "TileTimes": lambda: iomodel.kernels.tile_times("flash2", W, GPU),
     "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,
     "MLP": lambda: iomodel.MLP(rows=64, in_features=16, hidden_features=32, weight_dtype="fp8"),
@@ -77,17 +77,17 @@ MADE: dict[str, Callable[[], Any]] = {
     "Fleet": lambda: iomodel.fleet(
         "llama-3-8b", GPU, load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05, max_count=2
     ),
-    "EngineFlags": lambda: iomodel.engine_flags(MADE["Plan"](), "vllm"),
-    "Messages": lambda: iomodel.messages("ring", "causal"),
-    "ContextParallel": lambda: iomodel.context_parallel(W, 2, GPU),
+    "EngineFlags": lambda: iomodel.planning.engine_flags(MADE["Plan"](), "vllm"),
+    "Messages": lambda: iomodel.planning.messages("ring", "causal"),
+    "ContextParallel": lambda: iomodel.planning.context_parallel(W, 2, GPU),
     "Disaggregation": lambda: iomodel.disaggregate("llama-3-8b", GPU, GPU, prompt=64, output=8, link=5e10),
     "Pareto": lambda: iomodel.pareto("llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], max_count=1, tpot=1.0),
     "ParetoPoint": lambda: MADE["Pareto"]().front[0],
     "Simulation": lambda: iomodel.simulate("llama-3-8b", GPU, prompt=64, output=8, load=20.0, requests=5),
     "TrainingStep": lambda: iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=128),
     "TrainingMemory": lambda: MADE["TrainingStep"]().memory,
-    "Parameters": iomodel.Parameters,
+    "Parameters": iomodel.devices.Parameters,
     "Execution": lambda: algorithm("flash2").execution["forward"],
     "Residency": lambda: algorithm("flash2").residency["forward"][0],
-    "Implementation": lambda: iomodel.implementation("flash2", "flash-attention-2"),
+    "Implementation": lambda: iomodel.kernels.implementation("flash2", "flash-attention-2"),
 }

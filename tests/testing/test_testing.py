@@ -41,7 +41,7 @@ def test_the_memory_loads_no_formula_and_no_library_but_numpy() -> None:
         "print(sorted(name for name in sys.modules if name.split('.')[0] in"
         " {'iomodel', 'sympy', 'pydantic', 'hypothesis'}))"
     )
-    parts = ("hbm", "machine", "run", "sram", "widths")
+    parts = ("counted_run", "hbm", "machine", "sram", "widths")
     assert fresh(code) == str(
         sorted(["iomodel", "iomodel.errors", "iomodel.testing", *(f"iomodel.testing.{part}" for part in parts)])
     )

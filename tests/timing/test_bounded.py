@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel import Implementation
+from iomodel.kernels import Implementation
 from tests.support.inside import Question, families, implementation_for, tile_tables
 
 CASES = [

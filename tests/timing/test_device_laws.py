@@ -174,7 +174,9 @@ def test_no_raised_figure_makes_a_kernel_slower_on_an_edited_device(name: str) -
         )
 
         def seconds(one: Hardware, kernel=kernel, call=call, how=how, launched=launched) -> float:
-            return kernel_time(kernel, call, False, rates(one, "bf16"), how, launched, iomodel.Parameters()).seconds
+            return kernel_time(
+                kernel, call, False, rates(one, "bf16"), how, launched, iomodel.devices.Parameters()
+            ).seconds
 
         factor = draw.uniform(1, 5)
         path = draw.choice([*figures(device), "every matrix rate"])

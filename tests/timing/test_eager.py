@@ -59,7 +59,7 @@ def test_the_host_launches_every_kernel() -> None:
     found = iomodel.estimate("eager", short, GPU)
     assert found.seconds == pytest.approx(len(found.kernels) * EXECUTION.host_launch)
     assert found.parameters.host_launch == EXECUTION.host_launch
-    slower = iomodel.Parameters(host_launch=1e-4)
+    slower = iomodel.devices.Parameters(host_launch=1e-4)
     assert iomodel.estimate("eager", short, GPU, parameters=slower).seconds == pytest.approx(len(found.kernels) * 1e-4)
 
 

@@ -45,7 +45,7 @@ def test_work_that_was_timed_on_another_device_or_call_is_timed_as_if_new(mask: 
 
 
 def test_the_latency_of_loads_is_left_out_only_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = iomodel.Parameters(dram_clocks=3000)
+    slow = iomodel.devices.Parameters(dram_clocks=3000)
     calls = [
         (iomodel.Attention(heads=heads, q_len=n, kv_len=3000, head_dim=64, mask=mask), tiles, parameters)
         for heads, n, mask in product((1, 32), (1, 1000), ("full", "causal"))

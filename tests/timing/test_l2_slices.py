@@ -175,7 +175,7 @@ def test_the_order_of_blocks_decides_what_leaves_the_slices(device: str) -> None
     """With long heads each slice fetches all of consecutive blocks, and each wave those of heads that take turns."""
     w = iomodel.Attention(heads=64, q_len=65_536, head_dim=128, dtype="bf16")
     tiles, keys = {"block_q": 128, "block_kv": 128}, 2 * 64 * 65_536 * 128 * 2
-    ck = iomodel.implementation("flash2", "ck")
+    ck = iomodel.kernels.implementation("flash2", "ck")
     execution = {"forward": replace(ck.execution["forward"], fastest="tiles")}
     found = {
         name: iomodel.estimate("flash2", w, device, tiles, implementation=kernels, packed=False)

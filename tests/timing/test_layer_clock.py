@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import InfeasibleError, InputError, Linear, SpecError, hardware
+from iomodel import InfeasibleError, InputError, Linear, hardware
+from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
 from tests.support.inside import WEIGHT_QUARTERS, Elementwise, GemmTile, from_data

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import Residency, implementation
 from iomodel.algorithms import algorithm
+from iomodel.kernels import Residency, implementation
 from iomodel.nests import K, O, Q, S, V
 from iomodel.timing.kernel_work import KernelWork, MatrixWork
 from iomodel.timing.shared_memory import WarpLayout, shared_bytes

@@ -120,7 +120,7 @@ CALL = iomodel.Attention(heads=24, q_len=8192, head_dim=128, mask="causal", dtyp
 
 def timed(order: str, fastest: str = "tiles", section_bytes: int | None = None) -> float:
     """The time of FlashAttention-3 on an H100 if its blocks started in this order [s]."""
-    kernels = iomodel.implementation("flash3", "flash-attention-3-2024")
+    kernels = iomodel.kernels.implementation("flash3", "flash-attention-3-2024")
     how = replace(kernels.execution["forward"], order=order, fastest=fastest, section_bytes=section_bytes)
     kernels = replace(kernels, execution={"forward": how})
     tiles = {"block_q": 128, "block_kv": 128}
@@ -156,7 +156,7 @@ def test_the_kernels_declare_the_orders_of_their_sources() -> None:
     }
     for (name, kernels, direction), expected in declared.items():
         own = algorithm(name).execution[direction]
-        how = iomodel.implementation(name, kernels).execution.get(direction, own)
+        how = iomodel.kernels.implementation(name, kernels).execution.get(direction, own)
         assert (how.order, how.fastest, how.section_bytes) == expected, kernels
 
 

@@ -7,6 +7,7 @@ import csv
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -17,7 +18,6 @@ import pytest
 
 import iomodel
 import iomodel.triton
-from iomodel.triton import current
 from iomodel.triton.listing import options, ranked, source
 from iomodel.triton.seconds import seconds
 from tests.support import autotuner
@@ -192,6 +192,7 @@ def test_names_are_bound() -> None:
 
 
 def test_the_current_device_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = import_module("iomodel.triton.pruner")
     for arch, device in current.DEVICES.items():
         monkeypatch.setattr(current, "architecture", lambda arch=arch: arch)
         monkeypatch.setattr(current, "pruner", lambda call, at: iomodel.triton.pruner(call, at, version=VERSION))
@@ -270,7 +271,9 @@ def test_configs_for_amd_fit_its_layout(device: str) -> None:
             "warps": each.num_warps, "stages": each.num_stages,
         }  # fmt: skip
         assert iomodel.check("flash2", CALL, device, tiles, implementation="triton-amd").fits
-    with pytest.raises(iomodel.SpecError, match=r"known for sm_80, .*sm_120; `configs` lists forward configs for AMD$"):
+    with pytest.raises(
+        iomodel.errors.SpecError, match=r"known for sm_80, .*sm_120; `configs` lists forward configs for AMD$"
+    ):
         iomodel.triton.pruner(CALL, device)
 
 

@@ -14,12 +14,9 @@ from iomodel.counting.arrays.integers import LONG, check_range
 from iomodel.counting.arrays.layers import Layers
 from iomodel.counting.compiled_algorithm import COUNT, CompiledAlgorithm, enumerated
 from iomodel.counting.enumerated import MaskedRows
-from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.array_engine import Ends, Seen, extremes
 from iomodel.counting.evaluation.blocks import Part, aligned, blocks, offset, part_of
-
-IN_L1 = 2**13
-"""Elements of which some arrays of floats fit the nearest cache of a core: three times as fast as a block."""
+from iomodel.counting.evaluation.engine_choice import Runner
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,7 @@ class Points:
         checked = self._checker(names) if self.unchecked else None
         if checked is not None and np.broadcast_shapes(*map(np.shape, values)) != self.calls.shape:
             for part in blocks(self.calls.shape):  # the formula lacks an axis
-                checked(part, {})
+                checked(part, {}, Runner(formula, ()))
             checked = None
         result = formula.arrays(*values, engine=self.engine, seen=checked)[0]
         self.unchecked.clear()
@@ -89,7 +86,7 @@ class Points:
         places = {name: place for place, name in enumerate(inputs)}
         unchecked = tuple(self.unchecked)
 
-        def check(part: Part, ends: Mapping[int, Ends]) -> None:
+        def check(part: Part, ends: Mapping[int, Ends], runner: Runner) -> None:
             most = {}
             for name in unchecked:
                 here, place = part_of(arrays[name], part), places.get(name, -1)
@@ -98,19 +95,8 @@ class Points:
                 check_range(name, here, low, most[name], least_of(name), start)
             if apart:
                 heads, kv_heads = (part_of(arrays[name], part) for name in ("heads", "kv_heads"))
-                if not _divides(kv_heads, heads, most.get("heads", LARGEST)):
+                if not runner.divides(kv_heads, heads, most.get("heads", LARGEST)):
                     assert isinstance(self.calls, Calls)
                     self.calls.refuse(heads % kv_heads != 0, part)
 
         return check
-
-
-def _divides(divisor: Any, number: Any, most: int) -> bool:
-    """Check that all divisors, from 1 up, divide their numbers, which are at most `most`."""
-    if most >= FLOAT_SAFE:
-        return not np.any(number % divisor)
-    for part in blocks(np.broadcast_shapes(divisor.shape, number.shape), IN_L1):
-        quotient = part_of(number, part) / part_of(divisor, part)  # in floats, exactly: none rounds to an integer
-        if np.any(quotient != np.rint(quotient)):
-            return False
-    return True

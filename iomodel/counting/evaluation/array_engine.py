@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Ends = tuple[int, int]
 """The least and the greatest value."""
-Seen = Callable[[Part, Mapping[int, Ends]], None]
-"""A callback before the use of a part, with the ends of each array input."""
+Seen = Callable[[Part, Mapping[int, Ends], Runner], None]
+"""A callback before the use of a part, with the ends of each array input and the runner for other arrays."""
 
 
 def evaluated(
@@ -65,7 +65,7 @@ def evaluated(
         for i, pair in zip(varying, ends, strict=True):
             low[i], high[i] = pair
         if seen is not None:
-            seen(part, dict(zip(varying, ends, strict=True)))
+            seen(part, dict(zip(varying, ends, strict=True)), runner)
         if written and bounds.hold(dict(enumerate(low)), dict(enumerate(high))):
             continue
         outputs = _at_once(runner, inputs, bounds.known(low, high), wanted)

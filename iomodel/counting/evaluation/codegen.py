@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Symbol, cse, numbered_symbols
@@ -96,6 +97,12 @@ def source(
         if writer.varies(part):
             writer.varying.add(symbol)
     return _written(writer, inputs, lines, results)
+
+
+@lru_cache(maxsize=4096)
+def shared_source(formulas: tuple[Expr, ...], inputs: tuple[Symbol, ...]) -> str:
+    """Write the source of the function for scalars once for all records with these formulas."""
+    return source(formulas, inputs)
 
 
 def quick_source(formulas: Sequence[Expr], inputs: Sequence[Symbol]) -> str:

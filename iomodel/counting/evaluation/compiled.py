@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dis import get_instructions
 from fractions import Fraction
 from functools import cached_property
-from inspect import getsource
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from iomodel.counting.evaluation.arithmetic import SCALAR, SIZES, Size
@@ -78,6 +77,13 @@ class Compiled:
         return quick_source(self.formulas, self.inputs)
 
     @property
+    def stored_text(self) -> str:
+        """Source of the function of the inputs for many runs, as it is stored."""
+        from iomodel.counting.evaluation.codegen import shared_source
+
+        return shared_source(tuple(self.formulas), self.inputs)
+
+    @property
     def outputs(self) -> int:
         """Number of formulas [-]."""
         return len(self.formulas)
@@ -126,25 +132,29 @@ class Compiled:
 
 
 class StoredFormulas(Compiled):
-    """Compiled formulas with a shipped scalar function; their expressions are rebuilt on first use.
+    """Compiled formulas whose source for scalars is stored; their expressions are rebuilt on first use.
 
     Parameters
     ----------
-    scalar : function or str
-        The shipped function, or the source of one.
+    text : str
+        The stored source.
     outputs : int
-        How many values it returns.
+        How many values its function returns.
     rebuild : callable, optional
         Builds the same formulas with sympy.
     """
 
-    def __init__(self, scalar: FunctionType | str, outputs: int, rebuild: Callable[[], Compiled] | None = None) -> None:
-        self.shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
+    def __init__(self, text: str, outputs: int, rebuild: Callable[[], Compiled] | None = None) -> None:
+        self.text, self._outputs, self._rebuild = text, outputs, rebuild
+
+    @property
+    def stored_text(self) -> str:
+        """The stored source."""
+        return self.text
 
     @cached_property
-    def text(self) -> str:
-        """Source of the function of the inputs."""
-        return self.shipped if isinstance(self.shipped, str) else getsource(self.shipped)
+    def _code(self) -> CodeType:
+        return defined(self.text, {}).__code__
 
     @cached_property
     def formulas(self) -> list[Expr]:  # type: ignore[override]
@@ -167,10 +177,8 @@ class StoredFormulas(Compiled):
         return self._outputs
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
-        """Return the shipped function, with these functions for extrema, sums of floors and ratios."""
-        if isinstance(self.shipped, str):
-            return defined(self.shipped, functions)
-        return FunctionType(self.shipped.__code__, dict(functions), self.shipped.__name__)
+        """Return the stored function, with these functions for extrema, sums of floors and ratios."""
+        return FunctionType(self._code, dict(functions))
 
     def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
         """Return the function for long arrays, with as few operations on arrays as can be."""

@@ -49,7 +49,7 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     >>> import iomodel
     >>> trips = iomodel.expressions("flash2").reads["K"]
     >>> point = {"batch": 1, "heads": 1, "q_len": 4096, "kv_len": 4096, "head_dim": 64}
-    >>> iomodel.evaluate(trips, {**point, "block_q": [64, 128, 256]})
+    >>> iomodel.theory.evaluate(trips, {**point, "block_q": [64, 128, 256]})
     array([16777216,  8388608,  4194304])
     """
     if not isinstance(formula, Expr):

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numba import types
 
-from iomodel.common.arithmetic import floor_sum
+from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.engine_choice import Array, Runner
 from iomodel.counting.evaluation.outputs import body_of
@@ -28,9 +28,39 @@ _COMPILING = Lock()
 """Two threads that ask one formula at once compile it once."""
 
 
+def _sum_of_floors(n: Any, m: Any, a: Any, b: Any) -> Any:
+    """Sum floors as `floor_sum`; after one step no number is negative, so that division may be unsigned."""
+    if n <= 0:
+        return 0
+    quotient, offset = a // m, b // m
+    total = quotient * ((n * (n - 1)) >> 1) + offset * n
+    n, m, a, b = np.uint64(n), np.uint64(m), np.uint64(a - quotient * m), np.uint64(b - offset * m)
+    while True:
+        top = a * n + b
+        if top < m:
+            return total
+        n = top // m
+        m, a, b = a, m, top - n * m
+        quotient, offset = a // m, b // m
+        a, b = a - quotient * m, b - offset * m
+        total += np.int64(quotient * ((n * (n - np.uint64(1))) >> np.uint64(1)) + offset * n)
+
+
 @cache
 def _floor_sum() -> Any:
-    return numba.njit(types.int64(*[types.int64] * 4), **OPTIONS)(floor_sum)
+    return numba.njit(types.int64(*[types.int64] * 4), **OPTIONS)(_sum_of_floors)
+
+
+@cache
+def _divides() -> Any:
+    def divides(divisor: Any, number: Any) -> Any:
+        rest = 0
+        for place in range(number.size):
+            rest |= number[place] - math.floor(number[place] / divisor[place]) * divisor[place]
+        return rest == 0
+
+    column = types.Array(types.int64, 1, "C", readonly=True)
+    return numba.njit(types.boolean(column, column), **OPTIONS)(divides)
 
 
 class _InFloats(ast.NodeTransformer):
@@ -103,6 +133,15 @@ class MachineCode(Runner):
         yield from (f"        {name}_low = min({name}_low, {name})" for name in arrays)
         yield from (f"        {name}_high = max({name}_high, {name})" for name in arrays)
         yield from (f"    ends[{k}] = {name}_low, {name}_high" for k, name in enumerate(arrays))
+
+    def divides(self, divisor: Array, number: Array, most: int) -> bool:
+        """Check that all divisors, from 1 up, divide their numbers, which are at most `most`."""
+        columns = [np.ascontiguousarray(array).reshape(-1) for array in (divisor, number)]
+        if most >= FLOAT_SAFE or divisor.shape != number.shape or any(array.dtype != np.int64 for array in columns):
+            return super().divides(divisor, number, most)
+        with _COMPILING:
+            divides = _divides()
+        return bool(divides(*columns))
 
     @cached_property
     def _without_harm(self) -> bool:

@@ -54,7 +54,7 @@ def calibrate(
     Examples
     --------
     >>> import iomodel
-    >>> iomodel.calibrate(only=["hbn"])
+    >>> iomodel.devices.calibrate(only=["hbn"])
     Traceback (most recent call last):
     ...
     iomodel.errors.UnknownNameError: only: 'hbn' is unknown; did you mean 'hbm'? allowed: hbm, l2, gemm, ...

@@ -34,7 +34,7 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Calibration(Result):
-    """Result of one call of :func:`iomodel.calibrate`.
+    """Result of one call of :func:`iomodel.devices.calibrate`.
 
     Parameters
     ----------

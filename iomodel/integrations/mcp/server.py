@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from iomodel.errors import InputError, IOModelError
-from iomodel.integrations.mcp.answers import TOOLS
+from iomodel.integrations.mcp.tools import TOOLS
 
 INSTRUCTIONS = (
     "Analytical cost model of attention and matrix products on GPUs. Counts of traffic are exact; times are a model. "

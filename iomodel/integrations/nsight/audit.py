@@ -10,10 +10,10 @@ from pathlib import Path
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_mapping
 from iomodel.errors import InputError, shown, shown_name
+from iomodel.integrations.nsight.audit_result import Audit, AuditedCall, AuditedLevel
 from iomodel.integrations.nsight.counters import METRICS, KernelCounters, together
 from iomodel.integrations.nsight.explanations import explanations, written_bytes
 from iomodel.integrations.nsight.report_file import read_report
-from iomodel.integrations.nsight.result import Audit, AuditedCall, AuditedLevel
 from iomodel.timing.estimate_result import Estimate
 
 MARGIN = 0.01

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iomodel.counting.cost import Cost
+from iomodel.integrations.nsight.audit_result import AuditedLevel
 from iomodel.integrations.nsight.counters import SECTOR, KernelCounters
-from iomodel.integrations.nsight.result import AuditedLevel
 from iomodel.nests import tensors
 from iomodel.nests.language import Tensor
 from iomodel.timing.estimate_result import Estimate

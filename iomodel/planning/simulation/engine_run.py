@@ -85,7 +85,7 @@ def run(
     arrival, first, last = (np.asarray(times) for times in (queue.arrival, progress.first, progress.last))
     more = arriving.output > 1
     tpot = (last[more] - first[more]) / (arriving.output[more] - 1)
-    return Totals(*totals, decodings=int(decodings.sum())), (first - arrival, tpot, last - arrival)
+    return Totals._make((*totals, int(decodings.sum()))), (first - arrival, tpot, last - arrival)
 
 
 class Totals(NamedTuple):

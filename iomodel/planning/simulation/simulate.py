@@ -67,8 +67,10 @@ def simulate(
         The model, its name, or its file.
     hardware : Hardware or str
         The device.
-    prompt, output : int, optional
-        Tokens of each prompt and output, without a trace.
+    prompt : int, optional
+        Tokens of each prompt, without a trace.
+    output : int, optional
+        Tokens of each output, without a trace.
     trace : path or mapping of sequences, optional
         A CSV file or arrays with the columns ``arrival`` [s], ``prompt`` and ``output`` [tokens]. With `concurrency` or
         `load`, only the lengths are used: requests draw rows at random.

@@ -39,7 +39,7 @@ def as_layout(layout: object) -> Layout:
 def as_parameters(parameters: object) -> Parameters:
     """Validate parameters of the time model, or raise InputError."""
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     return parameters
 
 

@@ -76,10 +76,14 @@ def train_step(
         A model with attention over all keys and an MLP, dense or with balanced experts, in every layer; or its name.
     hardware : Hardware or str
         A device, or the name of one.
-    batch, seq_len : int
-        Sequences of a step on all devices [-]; tokens of each [tokens].
-    micro_batch, data_parallel : int
-        Sequences of one pass of a group of tensor-parallel ranks [-]; replicas [-].
+    batch : int
+        Sequences of a step on all devices [-].
+    seq_len : int
+        Tokens of a sequence.
+    micro_batch : int
+        Sequences of one pass of a group of tensor-parallel ranks [-].
+    data_parallel : int
+        Replicas [-].
     layout : Layout
         Devices of one replica; `devices_per_node` gives data parallelism its two networks as well.
     shard : {"none", "optimizer", "gradients", "parameters"}
@@ -88,8 +92,8 @@ def train_step(
         What backward passes run again: nothing, the forward pass of each layer (Megatron-LM), or that pass up to its
         last product (PyTorch, `torch.utils.checkpoint` without reentry).
     recompute_layers : int, optional
-        Layers of each stage that `recompute` is for, the first ones (--recompute-num-layers of Megatron-LM with
-        --recompute-method block); by default all [-].
+        Layers of each stage that `recompute` is for, the first ones; by default all [-]. It is --recompute-num-layers
+        of Megatron-LM with --recompute-method block.
     gradient_dtype : {"fp32", "bf16"}
         Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
     precision : {"bf16", "fp8"}

@@ -65,12 +65,18 @@ def crossovers(
         Tiles for every algorithm that takes them [rows]. An algorithm without tiles is compared at its best tiles at
         every point: those of least traffic within the budget, or those of least time. Without a budget, standard
         attention makes its ideal passes.
-    sram_bytes, sram_elements, alignment : int, optional
-        A bare budget in place of a device, and the alignment of tiles, as in :func:`iomodel.solve`.
-    start, limit, step : int
-        The points: start, start + step, ..., up to the limit (65,536 for a length).
+    sram_bytes, sram_elements : int, optional
+        A bare budget in place of a device, as in :func:`iomodel.solve`.
+    alignment : int, optional
+        Tiles are multiples of it [rows].
+    start : int
+        The first point.
+    limit : int, optional
+        The last point; by default 65,536 for a length.
+    step : int
+        The distance between points.
     exhaustive : bool, optional
-        Whether to evaluate every point. The default is to do so where it is fast: counts at given tiles for up to ten
+        Evaluate every point. The default is to do so where it is fast: counts at given tiles for up to ten
         million points of two algorithms; at the best tiles, without a mask, for up to 131,072. Otherwise eight points
         an octave are evaluated, and intervals whose ends differ are bisected.
     progress : bool

@@ -25,7 +25,7 @@ CLASSES = {
 FACTOR = 2.0
 """The largest ratio of measured to modelled time at which a resource can still be the limit [-]."""
 EAGER = 5e-5
-"""The largest host time per launch in an eager framework [s]; see :class:`iomodel.Parameters`."""
+"""The largest host time per launch in an eager framework [s]; see :class:`iomodel.devices.Parameters`."""
 
 
 @dataclass(frozen=True)

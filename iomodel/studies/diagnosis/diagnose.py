@@ -189,7 +189,7 @@ def diagnose(
     time = _time(seconds)
     launched = None if blocks is None else as_integer("blocks", blocks)
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     kernel = modelled(Change(algorithm, call, tiles, FrozenDict(options), parameters), device)
     floor = physical_floor(kernel.estimate)
     if time < floor.seconds:

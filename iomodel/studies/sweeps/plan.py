@@ -19,7 +19,6 @@ from iomodel.algorithms import name_of
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.mask_kind import CAUSAL, FULL
-from iomodel.counting.store import shipped_digest
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm, DeclaredName
 from iomodel.studies.sweeps.axes import Block, Dimension, axes_of, blocks_of, chunks_of, slices_of
@@ -137,7 +136,8 @@ class SweepPlan:
         ]
         constants = {field: plain(value) for field, value in sorted(self.constants.items())}
         data: dict[str, Any] = {"iomodel": package_version(), "engine": self.engine}
-        data["formulas"] = {name: _formulas(name) for name in self.algorithms}
+        declared = {name: find_algorithm(name) for name in self.algorithms}  # the engine has the shipped ones
+        data["formulas"] = {name: _digest(algorithm) for name, algorithm in declared.items() if not algorithm.shipped}
         data |= {"constants": constants, "dimensions": axes, "chunks": self.chunks}
         return json.dumps({**data, "variables": self.variables, "solve": self.solving})
 
@@ -183,13 +183,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, DeclaredName):
         return {"name": str(value), "sha256": _digest(value.declaration)}
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _formulas(name: str) -> str:
-    """Return the digest of the formulas of an algorithm, shipped or declared."""
-    declaration = find_algorithm(name)
-    shipped = None if declaration.shipped is None else shipped_digest(declaration.shipped)
-    return shipped or _digest(declaration)
 
 
 def _digest(algorithm: Algorithm) -> str:

@@ -148,7 +148,7 @@ class Trace(Result, Tabular):
         InputError
             The file is of another kind or cannot be written; matplotlib is not installed.
         """
-        from iomodel.plots.trace import drawn
+        from iomodel.plots.trace_plot import drawn
 
         as_attention(self.workload)  # the picture is of the score matrix
         return drawn(self, path, overwrite)

@@ -1,0 +1,387 @@
+"""Commands about one call and its algorithms: from `tiles` and `cost` to `crossover`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from iomodel.cli import values
+from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.documented import function, given, of
+from iomodel.cli.masks import mask as typed_mask
+from iomodel.cli.numbers import integer
+from iomodel.cli.output import emit
+from iomodel.cli.required import require
+from iomodel.cli.shared_options import (
+    ALGORITHM,
+    APPROXIMATE,
+    BUDGET,
+    DEVICE,
+    IMPLEMENTATION,
+    KERNELS,
+    KIND,
+    LAUNCHED,
+    LIMITS,
+    OBJECTIVE,
+    OF_LAYER,
+    OF_RECURRENCE,
+    RANKED,
+    TILE,
+    WORKLOAD,
+    Algorithm,
+    Json,
+    algorithm_names,
+)
+from iomodel.cli.signature import option, switch, with_options
+from iomodel.common.display import group
+from iomodel.common.validation import as_integer
+from iomodel.errors import InputError, UnknownNameError
+from iomodel.nests.feature_names import FEATURE_NAMES
+from iomodel.studies.crossovers.contenders import AXES
+from iomodel.workloads.attention import as_attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.varlen import as_call
+
+if TYPE_CHECKING:
+    from iomodel.solving.tile_times import TileTimes
+
+Compared = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help=f"Algorithms, all by default: {', '.join(list_algorithms())}.",
+        autocompletion=algorithm_names,
+        show_default=False,
+    ),
+]
+MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
+"""Options of `tiles` that a map of times takes."""
+LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
+PARAMETERS = "timing.parameters:Parameters"
+LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch")
+TRACE = "studies.trace.trace:trace"
+SHOWN = 20
+TRACED = [
+    option("events", f"Number of printed events ({SHOWN}).", "Trace"),
+    option("heads_traced", "Number of traced heads out of batch x heads, or all (1).", "Trace", "INTEGER|all"),
+    option("csv", "Output file with one row per event.", "Trace", "FILE"),
+    option("plot", "A .png or .svg of on-chip memory over time and of the visited tiles.", "Trace", "FILE"),
+    switch("force", "Replace existing files.", "Trace"),
+]
+DIAGNOSE = "studies.diagnosis.diagnose:diagnose"
+MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks")
+Contenders = Annotated[
+    list[str],
+    typer.Argument(
+        help=f"Two or more of {', '.join(list_algorithms())}; options and tiles for one algorithm follow a colon, as "
+        "'split_kv:splits=4'.",
+        autocompletion=algorithm_names,
+        show_default=False,
+    ),
+]
+CROSSOVERS = "studies.crossovers.crossovers:crossovers"
+VARIED = of(CROSSOVERS, "Crossover", "over metric start limit step exhaustive")
+CROSSED = (VARIED, WORKLOAD, BUDGET, of(CROSSOVERS, "Solver", "alignment"), LAUNCHED, TILE, ALGORITHM)
+UNKNOWN = ("q_len", "head_dim")
+"""Fields not required if the varied dimension itself is invalid."""
+LENGTHS = {"length": ("q_len",), "q_len": ("q_len",), "head_dim": ("head_dim",)}
+"""Required fields of a call that the varied dimension replaces."""
+STAIRCASE = "solving.staircase:staircase"
+STEPPED = (WORKLOAD, of(STAIRCASE, "Solver", "unit alignment min_block_kv"), ALGORITHM)
+
+
+@with_options(WORKLOAD, BUDGET, LIMITS, KERNELS, RANKED, ALGORITHM)
+def tiles(
+    algorithm: Algorithm,
+    *,
+    map: Annotated[
+        bool, typer.Option("--map", help="Print the time of every tile that fits, as a map.", rich_help_panel="Output")
+    ] = False,
+    json: Json = False,
+    **arguments: Any,
+) -> None:
+    """Find the fastest tiles on a device, or those with the least traffic in a memory, with a proof.
+
+    Example:
+      iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128
+    """
+    from iomodel.solving.solve import solve
+
+    chosen, form = values.options(arguments), arguments["emit"]
+    limits = values.budget(arguments)
+    if map:
+        emit(timed_tiles(algorithm, arguments), json)
+        return
+    if form is None:
+        call = values.workload(arguments, algorithm)
+        solution = solve(algorithm, call, **limits, **chosen)
+        emit(solution, json)
+        mapped = isinstance(call, Call) and solution.placed and solution.seconds and not limits.keys() - MAPPED
+        if sys.stdout.isatty() and not json and mapped:
+            emit(group(["", *timed_tiles(algorithm, arguments).map()]))
+        return
+    typer.echo(_source_text(algorithm, form, limits, chosen, arguments))
+
+
+def _source_text(
+    algorithm: str, form: str, limits: dict[str, Any], chosen: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> str:
+    """Write the choices of least time as source text."""
+    from iomodel.solving.export import FORMS, MOST, exported
+    from iomodel.solving.solve import solve
+
+    if form not in (forms := ["triton", *FORMS]):
+        raise UnknownNameError("emit", form, forms)
+    device, top = _device(arguments), limits.pop("top", None)
+    taken = (
+        "hardware",
+        "implementation",
+        "objective",
+        *(("min_block_kv", "min_blocks_per_sm") if form in FORMS else ()),
+    )
+    refused = [name for name in (*limits, *(chosen if form == "triton" else ())) if name not in taken]
+    if refused:
+        raise InputError(f"{refused[0]}: given with emit {form!r}; allowed: {', '.join(taken)}, top")
+    if limits.get("objective", "time") != "time":
+        raise InputError(f"objective: {limits['objective']!r} given with emit; allowed: 'time'")
+    call = values.workload(arguments, algorithm)
+    if form != "triton":
+        return exported(solve(algorithm, call, **{**limits, "top": MOST}, **chosen), form, top)
+    from iomodel.triton.listing import AMD, source
+
+    if limits.get("implementation", "triton") not in ("triton", AMD):
+        raise InputError(
+            f"implementation: {limits['implementation']!r} given with emit 'triton'; allowed: 'triton', {AMD!r}"
+        )
+    return source(algorithm, as_attention(call), device, top=top)
+
+
+def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
+    """Time every tile that fits the given device."""
+    from iomodel.solving.tile_times import tile_times
+
+    _device(arguments)
+    limits, chosen = values.budget(arguments), values.options(arguments)
+    refused = [name for name in limits if name not in (*MAPPED, "objective") or limits[name] == "traffic"]
+    refused += [name for name in ("emit",) if arguments.get(name) is not None]
+    if refused:
+        raise InputError(f"{refused[0]}: given for a map of times; allowed: {', '.join(MAPPED)}")
+    limits.pop("objective", None)
+    return tile_times(algorithm, as_call(values.workload(arguments, algorithm)), **limits, **chosen)
+
+
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
+def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Check whether a tile fits a device, and show the limiting resource and the occupancy.
+
+    Example:
+      iomodel check flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64 --warps 4
+    """
+    from iomodel.placement.check import check as look
+
+    device = _device(arguments)
+    sizes, chosen = values.tiles(arguments), values.options(arguments)
+    call: Any = values.workload(arguments, algorithm)
+    kernels = arguments["implementation"]
+    emit(look(algorithm, call, device, sizes, kernels, **chosen), json)
+
+
+@with_options(WORKLOAD, BUDGET, LIMITS, [IMPLEMENTATION], OBJECTIVE, [APPROXIMATE], ALGORITHM)
+def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any) -> None:
+    """Solve several algorithms and list them side by side, by time on a device or by traffic in a memory.
+
+    Example:
+      iomodel compare flash2 flash3 split_kv --hardware h100-sxm5 --q-len 4096 --head-dim 64
+    """
+    from iomodel.studies.compare import compare as solve_all
+
+    chosen = values.options(arguments)
+    call = values.workload(arguments, algorithms[0] if algorithms else None)
+    approximate = bool(arguments["approximate"])
+    limits = values.budget(arguments)
+    emit(solve_all(call, **limits, approximate=approximate, algorithms=algorithms or None, **chosen), json)
+
+
+def _device(arguments: Mapping[str, Any]) -> str:
+    """Return the device of a command that needs one."""
+    require(arguments, ("hardware",))
+    return str(arguments["hardware"])
+
+
+@with_options(WORKLOAD, TILE, ALGORITHM)
+def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Count the traffic and the operations of an algorithm at given tiles.
+
+    Example:
+      iomodel cost flash2 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64
+    """
+    from iomodel.counting.cost import cost as count
+
+    sizes, chosen = values.tiles(arguments), values.options(arguments)
+    emit(count(algorithm, values.workload(arguments, algorithm), sizes, **chosen), json)
+
+
+@with_options(KIND, ALGORITHM)
+def formula(
+    algorithm: Algorithm,
+    *,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")] = False,
+    square: Annotated[
+        bool, typer.Option("--square", help="With N queries and N keys, rows of one width.", rich_help_panel="Output")
+    ] = False,
+    leading: Annotated[
+        bool,
+        typer.Option(
+            "--leading", help="Tiles of least traffic and its leading term in N, d and M.", rich_help_panel="Output"
+        ),
+    ] = False,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Write terms one under another.", rich_help_panel="Output")
+    ] = False,
+    json: Json = False,
+    **arguments: Any,
+) -> None:
+    """Print the exact formulas; the widths of a window and an unspecified number of splits stay symbolic.
+
+    Example:
+      iomodel formula flash2 --mask causal --paged
+    """
+    from iomodel.counting.expressions import expressions
+    from iomodel.counting.expressions_text import readable
+    from iomodel.counting.optimum import optimum
+    from iomodel.counting.stacked_terms import stacked
+
+    if aligned and (json or latex):
+        raise InputError(f"aligned: given with {'latex' if latex else 'json'}; allowed: for formulas as text")
+    direction = arguments["direction"] or "forward"
+    named = {name: True for name in (*FEATURE_NAMES, *LAYER_FEATURES) if arguments.get(name)}
+    chosen = {**values.options(arguments), **named}
+    if leading:
+        best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
+        emit(
+            best.latex() if latex else best if json else stacked(str(best)) if aligned else str(best),
+            json and not latex,
+        )
+        return
+    formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
+    formulas = formulas.square() if square else formulas
+    if json:
+        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
+    else:
+        text = formulas.latex() if latex else readable(formulas)
+        emit(stacked(text) if aligned else text)
+
+
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, LAUNCHES, ALGORITHM)
+def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Estimate the time, the limiting resource and the traffic of a call, by default at the shipped tiles.
+
+    Example:
+      iomodel estimate flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --heads 16 --mask causal
+    """
+    from iomodel.studies.estimate import estimate as run
+    from iomodel.timing.parameters import Parameters
+
+    require(arguments, ("hardware",))
+    sizes, chosen = values.tiles(arguments), values.options(arguments)
+    parameters = Parameters(**given(arguments, PARAMETERS))
+    more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
+    emit(run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **more), json)
+
+
+@with_options([DEVICE], LAUNCHES)
+def judge(algorithm: Algorithm = "flash2", *, json: Json = False, **arguments: Any) -> None:
+    """Evaluate the estimates against the attention calls timed by a calibration.
+
+    Example:
+      iomodel judge flash2 --hardware my-gpu.yaml
+    """
+    from iomodel.studies.judge import judge as run
+    from iomodel.timing.parameters import Parameters
+
+    if arguments["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
+    parameters = Parameters(**given(arguments, PARAMETERS))
+    emit(run(arguments["hardware"], algorithm, parameters), json)
+
+
+@with_options(WORKLOAD, of(TRACE, "Trace", "hardware most_events"), TILE, TRACED, ALGORITHM)
+def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Trace an algorithm tile by tile on a simulated memory: every load, product and store in order.
+
+    Example:
+      iomodel trace flash2 --hardware sim-a100 --q-len 256 --head-dim 64
+    """
+    sizes = values.tiles(arguments)
+    chosen = {**values.options(arguments), **given(arguments, TRACE, "most_events")}
+    if arguments["heads_traced"] is not None:
+        traced = arguments["heads_traced"]
+        chosen["heads"] = traced if traced == "all" else integer("heads_traced", traced)
+    most = SHOWN
+    if arguments["events"] is not None:
+        most = as_integer("events", integer("events", arguments["events"]), least=0)
+    call = values.workload(arguments, algorithm)
+    recorded = function(TRACE)(algorithm, call, arguments["hardware"], sizes or None, **chosen)
+    for name, write in (("csv", recorded.to_csv), ("plot", recorded.plot)):
+        if arguments[name] is not None:
+            write(arguments[name], overwrite=bool(arguments["force"]))
+    emit(recorded.to_dict(most) if json else recorded.shown(most), json)
+
+
+@with_options(MEASURED, WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM)
+def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Explain a measured time: the limiting resource, the wasted work, and the remedies.
+
+    Example:
+      iomodel diagnose tiled_query --time 0.183ms --hardware a100-sxm4-80gb --q-len 16 --head-dim 8192 --dtype fp32
+      --block-q 1 --block-kv 16
+    """
+    require(arguments, ("time", "hardware"))
+    sizes = values.tiles(arguments)
+    chosen = values.options(arguments)
+    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks")
+    emit(function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen), json)
+
+
+@with_options(*CROSSED)
+def crossover(algorithms: Contenders, *, json: Json = False, **arguments: Any) -> None:
+    """Find the length, width, batch or memory at which one algorithm overtakes another, exactly and as a formula.
+
+    Example:
+      iomodel crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64
+    """
+    emit(crossed(algorithms, arguments), json)
+
+
+def crossed(algorithms: list[str], arguments: dict[str, Any]) -> Any:
+    """Compute the crossovers for the given arguments."""
+    from iomodel.studies.crossovers.crossovers import crossovers
+
+    over = arguments["over"] if arguments["over"] is not None else "length"
+    replaced = LENGTHS.get(over, ()) if over in AXES else UNKNOWN
+    typed = {**arguments, **{name: "1" for name in replaced if arguments[name] is None}}
+    if arguments["q_lens"] is not None:
+        raise InputError("q_lens: given; allowed: --q-len, for sequences of one length, or --over length")
+    fields = given(arguments, CROSSOVERS)
+    sizes = values.tiles(arguments) or None
+    chosen = values.options(arguments)
+    call = as_attention(values.workload(typed))
+    return crossovers(algorithms, call, tiles=sizes, progress=True, **fields, **chosen)
+
+
+@with_options(*STEPPED)
+def staircase(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """List the least traffic at every size of the memory, with the tiles and a lower bound.
+
+    Example:
+      iomodel staircase flash2 --q-len 8192 --head-dim 64 --alignment 16
+    """
+    emit(stepped(algorithm, arguments), json)
+
+
+def stepped(algorithm: str, arguments: dict[str, Any]) -> Any:
+    """Compute the staircase for the given arguments."""
+    chosen = {**given(arguments, STAIRCASE), **values.options(arguments)}
+    return function(STAIRCASE)(algorithm, values.workload(arguments, algorithm), **chosen)

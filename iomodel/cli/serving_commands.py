@@ -1,0 +1,284 @@
+"""Commands for models on devices: `plan`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from iomodel.cli.documented import GROUPS, function, given, objects, of
+from iomodel.cli.numbers import integer, real
+from iomodel.cli.output import emit
+from iomodel.cli.required import require
+from iomodel.cli.shared_options import DEVICE, Json
+from iomodel.cli.signature import Options, option, switch, with_options
+from iomodel.common.output_files import writable
+from iomodel.devices.device import list_hardware
+from iomodel.errors import InputError, shown
+
+PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pareto:pareto"
+POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
+TRAINING = "planning.training.train_step:train_step"
+LAYOUT = GROUPS["layout"]
+RANKS = "Ranks that divide the heads and the widths of each layer (the fewest that fit)."
+
+Model = Annotated[str, typer.Argument(help="A model, or its file: YAML, or a config.json.", show_default=False)]
+Prices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="DEVICE=PRICE",
+        help="Price per device and hour, such as h100-sxm5=2.5; may be repeated.",
+        rich_help_panel="Price",
+        show_default=False,
+    ),
+]
+Devices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hardware",
+        metavar="NAME|FILE",
+        help="A device to choose from; may be repeated (those with a price).",
+        rich_help_panel="Device",
+        autocompletion=list_hardware,
+        show_default=False,
+    ),
+]
+EMIT = option(
+    "emit",
+    "Print the command line of an engine in place of the tables: vllm, sglang or trtllm.",
+    "Output",
+    "ENGINE",
+    ("vllm", "sglang", "trtllm"),
+)
+
+
+def service(path: str) -> list[Callable[[], Options]]:
+    """Declare the service options that a function takes."""
+    types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
+    groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
+    return [of(path, "Types", types), of(path, "Memory", "memory_utilization overhead_bytes engine"), *groups]
+
+
+SERVICE = {
+    **dict.fromkeys((PLAN, FLEET, PARETO, SIMULATION), "prefix_cache speculation lora"),
+    POOLS: "lora",
+}
+"""Objects among the service options of a function."""
+
+
+@with_options(
+    of(PLAN, "Request", "prompt output batch"),
+    [DEVICE],
+    of(PLAN, "Layout", "count"),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    *service(PLAN),
+    of(PLAN, "Price", "price_per_hour=price"),
+    of(PLAN, "Output", "sensitivity"),
+    [EMIT],
+)
+def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
+
+    MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
+
+    Example:
+      iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
+    """
+    require(arguments, ("hardware", "prompt", "output"))
+    question = {"model": model, **_of_engine(model), **_asked(arguments, PLAN)}
+    if arguments["price"] is not None:
+        question["price_per_hour"] = real(arguments["price"])
+    _emit_plan(function(PLAN)(question.pop("model"), **question), arguments["emit"], json)
+
+
+@with_options(
+    of(FLEET, "Request", "prompt output"),
+    of(FLEET, "Fleet", "load ttft tpot objective max_count deviations"),
+    *service(FLEET),
+    [EMIT],
+)
+def fleet(
+    model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
+) -> None:
+    """Find the smallest or the cheapest fleet that serves a load within latency targets.
+
+    Example:
+      iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
+    """
+    require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
+    prices = _price_table(price)
+    result = function(FLEET)(model, hardware or None, prices=prices, **_asked(arguments, FLEET))
+    if arguments["emit"] is None:
+        emit(result, json)
+        return
+    fields = {**_asked(arguments, PLAN), "count": result.best.devices, "layout": result.best.layout}
+    _emit_plan(function(PLAN)(model, _device(result.best, hardware or prices), **fields), arguments["emit"], json)
+
+
+@with_options(
+    of(PARETO, "Request", "prompt output"),
+    of(PARETO, "Search", "batches weight_dtypes kv_dtypes max_count power_utilization"),
+    of(PARETO, "Targets", "ttft tpot percentile"),
+    *service(PARETO),
+    [
+        option("out", "A picture (.png, .svg) or a table of all points (.csv).", "Output", "FILE"),
+        switch("force", "Replace an existing file.", "Output"),
+        EMIT,
+    ],
+)
+def pareto(
+    model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
+) -> None:
+    """Search devices, layouts, types and batches for the highest throughput at every speed per user.
+
+    Example:
+      iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 2 --tpot 20ms
+    """
+    require(arguments, ("prompt", "output"))
+    target, prices = _target(arguments), _price_table(price)
+    result = function(PARETO)(model, hardware or None, prices=prices, **_asked(arguments, PARETO))
+    if target is not None:
+        _write(result, target)
+    if arguments["emit"] is None:
+        emit(result, json)
+        return
+    best = result.cheapest
+    if best is None:
+        raise InputError("emit: given without a target; allowed: with --ttft or --tpot, which choose a point")
+    fields = {**_asked(arguments, PLAN), "count": best.devices, "layout": best.layout, "batch": best.batch}
+    fields |= {name: getattr(best, name) for name in ("weight_dtype", "kv_dtype") if arguments[f"{name}s"] is not None}
+    _emit_plan(function(PLAN)(model, _device(best, hardware or prices), **fields), arguments["emit"], json)
+
+
+@with_options(
+    of(POOLS, "Request", "prompt output"),
+    of(POOLS, "Pools", "prefill decode link batch load"),
+    [
+        option("prefill_tensor_parallel", "Ranks of tensor parallelism that prefill (the fewest that fit).", "Pools"),
+        option("decode_tensor_parallel", "Ranks of tensor parallelism that decode (the fewest that fit).", "Pools"),
+    ],
+    *service(POOLS),
+)
+def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **arguments: Any) -> None:
+    """Plan prefill and decode on separate devices, with the transfer of the cache between them.
+
+    Example:
+      iomodel disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --link 50GB/s --prompt 2048 --output 256
+    """
+    require(arguments, ("prefill", "decode", "link", "prompt", "output"))
+    ranks = {pool: arguments[f"{pool}_tensor_parallel"] for pool in ("prefill", "decode")}
+    layouts = {
+        f"{pool}_layout": function(LAYOUT.path)(tensor_parallel=integer(f"{pool}_tensor_parallel", text))
+        for pool, text in ranks.items()
+        if text is not None
+    }
+    emit(function(POOLS)(model, prices=_price_table(price), **layouts, **_asked(arguments, POOLS)), json)
+
+
+@with_options(
+    of(SIMULATION, "Requests", "prompt output trace concurrency load requests seed", trace="CSV file with the columns "
+       "arrival, prompt and output."),
+    [DEVICE],
+    of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
+    of(LAYOUT.path, "Layout", "tensor_parallel decode_context_parallel", tensor_parallel=RANKS),
+    *service(SIMULATION),
+)  # fmt: skip
+def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Simulate a serving engine: percentiles of the time to the first token and of the time per output token.
+
+    Example:
+      iomodel simulate llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --load 4 --policy chunked
+    """
+    require(arguments, ("hardware",))
+    emit(function(SIMULATION)(model, **_asked(arguments, SIMULATION)), json)
+
+
+@with_options(
+    [DEVICE],
+    of(TRAINING, "Step", "batch seq_len micro_batch recompute recompute_layers precision gradient_dtype kernels "
+       "attention_algorithm attention_implementation", attention_implementation="Its kernels (the fastest)."),
+    of(TRAINING, "Devices", "data_parallel shard nodes_per_token virtual_stages overlap", overlap="Collectives beside "
+       "products: data, tensor, pipeline, experts, none (first three)."),
+    LAYOUT._replace(names="tensor_parallel pipeline_parallel expert_parallel devices_per_node").options,
+)  # fmt: skip
+def train(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Estimate the time and the memory of a training step with Adam.
+
+    Example:
+      iomodel train llama-3-8b --hardware h100-sxm5 --batch 64 --seq-len 4096 --data-parallel 8 --recompute full
+    """
+    require(arguments, ("hardware", "batch", "seq_len"))
+    fields = _asked(arguments, TRAINING)
+    if "overlap" in fields:
+        fields["overlap"] = [name for name in fields["overlap"].split(",") if name != "none"]
+    emit(function(TRAINING)(model, **fields), json)
+
+
+def _asked(arguments: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Collect the arguments of a function that are given, its objects included."""
+    return {**given(arguments, path), **objects(arguments, path)}
+
+
+def _of_engine(model: str) -> dict[str, Any]:
+    """Read the arguments from the command line of an engine, if the model is one."""
+    if not {"vllm", "sglang", "sglang.launch_server"} & {*model.split()} or len(model.split()) < 2:
+        return {}
+    from iomodel.planning.engine_arguments import engine_arguments
+
+    return engine_arguments(model)
+
+
+def _device(best: Any, names: Iterable[str] | None) -> Any:
+    """Return the device of the best option of a search, which may come from a file."""
+    from iomodel.devices.device import as_device
+
+    devices = [as_device(name) for name in names or ()]
+    return next(candidate for candidate in devices if best.device in (candidate.id, candidate.name))
+
+
+def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
+    """Print a plan, or the command line of an engine for it."""
+    if engine is None:
+        emit(result, as_json)
+        return
+    from iomodel.planning.engine_flags import engine_flags
+
+    flags = engine_flags(result, engine)
+    emit(flags.to_dict() if as_json else flags.text, as_json)
+
+
+def _price_table(typed: list[str] | None) -> dict[str, Any] | None:
+    """Parse the price of each device, without duplicates; None if there are none."""
+    prices: dict[str, Any] = {}
+    for entry in typed or ():
+        name, equals, price = entry.partition("=")
+        if not equals or not name or not price:
+            raise InputError(f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5")
+        if name in prices:
+            raise InputError(f"price: {name} is given twice; allowed: one price for each device")
+        prices[name] = real(price)
+    return prices or None
+
+
+def _target(arguments: Mapping[str, Any]) -> Path | None:
+    """Check the output file before the search."""
+    if arguments["out"] is None:
+        return None
+    forms, overwrite = (".png", ".svg", ".csv"), bool(arguments["force"])
+    try:
+        return writable(arguments["out"], forms, overwrite=overwrite, switch="--force")
+    except InputError as error:
+        raise InputError(str(error).replace("output:", "out:", 1)) from None
+
+
+def _write(result: Any, target: Path) -> None:
+    if target.suffix.lower() == ".csv":
+        result.to_pandas().to_csv(target, index=False)
+        return
+    from iomodel.plots import pareto as draw
+    from iomodel.plots import save
+
+    save(draw(result), target)

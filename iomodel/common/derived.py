@@ -1,0 +1,86 @@
+"""Data derived from the sources of the package: the catalogue of algorithms and the compiled formulas.
+
+They are kept in a folder of the package, as Python keeps its bytecode: written by ``python -m iomodel.prebuild`` for a
+release, else by the commands that lack them. Files of other sources, and files that are easier to write than the code,
+are not read. A call of the library writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).parents[1]
+FOLDER = "_derived"
+"""The folder, inside the package."""
+ROOMS = (
+    "algorithms", "common", "counting", "devices", "errors.py", "nests", "placement", "solving", "timing", "workloads",
+)  # fmt: skip
+"""The rooms whose sources the data follow from."""
+pending: dict[str, Callable[[], Any]] | None = None
+"""Makers of the data to write by name; None in a process that writes nothing."""
+
+
+@cache
+def digest(*rooms: str) -> str:
+    """Return the digest of the source of every module of some rooms; of :data:`ROOMS` by default."""
+    from hashlib import sha256
+
+    total = sha256()
+    for room in rooms or ROOMS:
+        place = PACKAGE / room
+        for path in [place] if place.suffix else sorted(place.rglob("*.py")):
+            source = path.read_bytes()
+            total.update(f"{path.relative_to(PACKAGE)}\n{len(source)}\n".encode() + source)
+    return total.hexdigest()
+
+
+def read(name: str) -> Any:
+    """Read data that were derived from these sources; None if there are none."""
+    import json
+    import zlib
+
+    file = _folder() / f"{name}.json.z"
+    try:
+        if not (_guarded(file) and _guarded(file.parent)):
+            return None
+        made_of, data = json.loads(zlib.decompress(file.read_bytes()))
+    except (OSError, ValueError, zlib.error):
+        return None
+    return data if made_of == digest() else None
+
+
+def write(name: str, data: Any) -> None:
+    """Write data derived from these sources, where the folder of the package can be written."""
+    import json
+    import zlib
+    from tempfile import NamedTemporaryFile
+
+    folder = _folder()
+    text = json.dumps([digest(), data], separators=(",", ":"))
+    try:
+        folder.mkdir(mode=0o755, exist_ok=True)
+        with NamedTemporaryFile(dir=folder, delete=False) as partial:
+            partial.write(zlib.compress(text.encode(), 9))
+        Path(partial.name).chmod(0o644)
+        Path(partial.name).replace(folder / f"{name}.json.z")
+    except OSError:  # the package belongs to somebody else, or the disk is full: the next process derives them again
+        return
+
+
+def keep() -> None:
+    """Write what this process has derived."""
+    for name, make in (pending or {}).items():
+        write(name, make())
+
+
+def _folder() -> Path:
+    return PACKAGE / FOLDER
+
+
+def _guarded(path: Path) -> bool:
+    """Check that nobody may write to a path who may not write to the code of the package."""
+    code, own = Path(__file__).stat(), path.stat()
+    return own.st_uid in (code.st_uid, 0) and not own.st_mode & 0o022 & ~code.st_mode

@@ -1,0 +1,1 @@
+from .explore_page import explore as explore

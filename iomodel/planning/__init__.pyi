@@ -1,0 +1,17 @@
+from .context_parallel import context_parallel as context_parallel
+from .context_parallel import messages as messages
+from .disaggregated import disaggregate as disaggregate
+from .engine_arguments import engine_arguments as engine_arguments
+from .engine_flags import engine_flags as engine_flags
+from .fleet import fleet as fleet
+from .pareto import pareto as pareto
+from .plan import plan as plan
+from .prefix_cache import PrefixCache as PrefixCache
+from .simulation.simulate import simulate as simulate
+from .speculation import Speculation as Speculation
+from .step.layout import Layout as Layout
+from .step.lora import Lora as Lora
+from .step.step import step as step
+from .step.step_search import crossover_context as crossover_context
+from .sweep_plans import sweep_plans as sweep_plans
+from .training.train_step import train_step as train_step

@@ -1,0 +1,15 @@
+from .breakdown import breakdown as breakdown
+from .canvas import save as save
+from .crossover_plot import crossover as crossover
+from .feasible import feasible_tiles as feasible_tiles
+from .moves import moves as moves
+from .on_chip import on_chip as on_chip
+from .pareto_plot import pareto as pareto
+from .parity import parity as parity
+from .roofline import Point as Point
+from .roofline import Roofs as Roofs
+from .roofline import roofline as roofline
+from .roofline import roofs as roofs
+from .staircase_plot import staircase as staircase
+from .tile_times_plot import tile_times as tile_times
+from .traffic_plot import traffic_against_sram as traffic_against_sram

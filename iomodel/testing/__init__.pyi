@@ -1,0 +1,14 @@
+from .counted_run import Run as Run
+from .drawn_kernels import KernelCall as KernelCall
+from .drawn_kernels import kernel_calls as kernel_calls
+from .drawn_masks import masks as masks
+from .hbm import HBM as HBM
+from .input_strategies import algorithms as algorithms
+from .input_strategies import hardware as hardware
+from .input_strategies import tiles as tiles
+from .input_strategies import workloads as workloads
+from .machine import Machine as Machine
+from .profiles import audit as audit
+from .sram import SRAM as SRAM
+from .sram import SRAMOverflowError as SRAMOverflowError
+from .traffic import assert_traffic as assert_traffic

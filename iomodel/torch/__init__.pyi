@@ -1,0 +1,11 @@
+from .flex_masks import block_mask_of as block_mask_of
+from .flex_masks import mask_of as mask_of
+from .model_shapes import model_of as model_of
+from .operator_call import OperatorCall as OperatorCall
+from .operator_call import TensorArgument as TensorArgument
+from .operator_call import read_calls as read_calls
+from .operator_call import write_calls as write_calls
+from .report import OperatorTraffic as OperatorTraffic
+from .report import TrafficReport as TrafficReport
+from .traffic_mode import TrafficMode as TrafficMode
+from .traffic_mode import traffic as traffic

@@ -1,0 +1,71 @@
+"""Options of commands against the parameters of the functions that they call."""
+
+from __future__ import annotations
+
+import pytest
+
+from iomodel.cli.commands import Commands
+from iomodel.cli.documented import GROUPS, documented, function, parameters
+from iomodel.cli.shared_options import ALGORITHM, LAUNCHED, TILE, WORKLOAD
+
+CALLED = {
+    "plan": "planning.plan:plan",
+    "fleet": "planning.fleet:fleet",
+    "pareto": "planning.pareto:pareto",
+    "disaggregate": "planning.disaggregated:disaggregate",
+    "simulate": "planning.simulation.simulate:simulate",
+    "train": "planning.training.train_step:train_step",
+    "tiles": "solving.solve:solve",
+    "compare": "studies.compare:compare",
+    "estimate": "studies.estimate:estimate",
+    "check": "placement.check:check",
+    "cost": "counting.cost:cost",
+    "trace": "studies.trace.trace:trace",
+    "diagnose": "studies.diagnosis.diagnose:diagnose",
+    "crossover": "studies.crossovers.crossovers:crossovers",
+    "staircase": "solving.staircase:staircase",
+    "judge": "studies.judge:judge",
+    "calibrate": "devices.calibration.calibrate:calibrate",
+}
+"""The function of each command."""
+OBJECTS = {
+    "workload": {entry.name for entry in WORKLOAD},
+    "tiles": {entry.name for entry in (*LAUNCHED, *TILE)},
+    "options": {entry.name for entry in ALGORITHM},
+    "parameters": {"host_launch", "kernel_launch"},
+    "prefill_layout": {"prefill_tensor_parallel"},
+    "decode_layout": {"decode_tensor_parallel"},
+    "layouts": set(),
+    **{name: {word.rpartition("=")[2] for word in group.names.split()} for name, group in GROUPS.items()},
+}
+"""Options of parameters that are objects."""
+RENAMED = {"price_per_hour": "price", "prices": "price", "seconds": "time", "heads": "heads_traced"}
+"""Options with a name of their own; the lengths of heads are a field of a workload."""
+SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "csv", "plot", "events", "progress"}
+"""Options of what a command prints or writes, and the parameter of a progress bar."""
+
+
+@pytest.mark.parametrize("command", CALLED)
+def test_options_are_the_parameters_of_the_function(command):
+    taken = {parameter.name for parameter in Commands()[command].params} - SHOWN
+    named = set(parameters(CALLED[command])) - SHOWN
+    wanted = {RENAMED.get(name, name) if command != "cost" else name for name in named - OBJECTS.keys()}
+    for name in named & OBJECTS.keys():
+        wanted |= OBJECTS[name] & taken
+    if command == "trace":
+        wanted |= {"heads"}
+    assert taken == wanted
+
+
+@pytest.mark.parametrize("path", [*CALLED.values(), *(group.path for group in GROUPS.values())])
+def test_every_parameter_has_a_sentence(path):
+    told = documented(path)
+    names = {name for name in parameters(path) if name not in ("options", "service")}
+    assert names <= told.keys()
+    assert all(text.strip(".") for _, text in told.values())
+
+
+def test_a_group_is_built_from_its_options():
+    draft = GROUPS["speculation"].given({"draft_tokens": "3", "acceptance": "0.8", "draft": None})
+    assert draft == function(GROUPS["speculation"].path)(tokens=3, acceptance=0.8)
+    assert GROUPS["lora"].given({"lora_rank": None}) is None
