@@ -76,9 +76,7 @@ def prepare(plan: SweepPlan, path: Path) -> bool:
         elif path.exists() and not path.is_dir():
             raise InputError(f"store: {shown(str(path))} is a file; allowed: a folder, new or of the same plan")
         elif path == Path.cwd():  # whose place the new store would take
-            raise InputError(
-                f"store: {shown(str(path))} is the current folder; allowed: another, new or of the same plan"
-            )
+            raise InputError(f"store: {shown(str(path))} is the current folder; allowed: another folder")
         hidden = path.with_name(f".{path.name}.{uuid4().hex}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
