@@ -7,13 +7,11 @@ are not read. A call of the library writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+from typing import Any
 
 FOLDER = "_derived"
 """The folder, inside the package."""
@@ -29,22 +27,20 @@ pending: dict[str, Callable[[], Any]] | None = None
 def digest(*rooms: str) -> str:
     """Return the digest of the source of every module of some rooms; of :data:`ROOMS` by default."""
     from hashlib import sha256
-    from importlib.resources import files
 
-    total = sha256()
+    total, package = sha256(), Path(__file__).parents[1].as_posix()
     for room in rooms or ROOMS:
-        for name, source in _modules(room, files("iomodel").joinpath(*room.split("/"))):
-            total.update(f"{name}\n{len(source)}\n".encode() + source)
+        for path in _modules(f"{package}/{room}"):
+            with open(path, "rb") as file:  # noqa: PTH123 - a Path for each file takes half of the time
+                source = file.read()
+            total.update(f"{path.removeprefix(package)}\n{len(source)}\n".encode() + source)
     return total.hexdigest()
 
 
-def _modules(name: str, place: Traversable) -> Iterator[tuple[str, bytes]]:
-    """Yield the modules under a place, by path, in order."""
-    if place.is_dir():
-        for child in sorted(place.iterdir(), key=lambda child: child.name):
-            yield from _modules(f"{name}/{child.name}", child)
-    elif name.endswith(".py"):
-        yield name, place.read_bytes()
+def _modules(place: str) -> list[str]:
+    """List the modules of a folder, or the one module that the place is, in order."""
+    walked = ((folder.replace(os.sep, "/"), names) for folder, _, names in os.walk(place))
+    return sorted(f"{folder}/{name}" for folder, names in walked for name in names if name.endswith(".py")) or [place]
 
 
 def read(name: str) -> Any:

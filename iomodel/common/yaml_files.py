@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -196,11 +194,11 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> tup
     return data, where
 
 
-def specs_folder() -> Traversable:
+def specs_folder() -> Path:
     """Locate the shipped specs: inside the installed package, or next to it in a checkout."""
-    package = files("iomodel")
+    package = Path(__file__).parents[1]  # importlib.resources takes longer to import than to read the specs
     inside = package / "_specs"
-    return inside if inside.is_dir() else Path(str(package)).parent / "specs"
+    return inside if inside.is_dir() else package.parent / "specs"
 
 
 def spec_names(folder: str) -> list[str]:

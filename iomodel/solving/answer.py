@@ -71,14 +71,15 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
 
 def _by_kernels(question: Question, share: Fraction, top: int, by_traffic: bool) -> Solution:
     """Find the best tiles of the first implementation in which one fits."""
+    if isinstance(question.call, Linear):
+        from iomodel.solving.fastest_layer import solve_layer  # imports the time model
+
+        return solve_layer(question.by(question.kernels[0]), top)
     from iomodel.solving.fastest import solve_fastest  # imports the time model
-    from iomodel.solving.fastest_layer import solve_layer
     from iomodel.solving.on_device import solve_resident
 
     failure: InfeasibleError | None = None
     for asked in map(question.by, question.kernels):
-        if isinstance(question.call, Linear):
-            return solve_layer(asked, top)
         try:
             return solve_resident(asked, share) if by_traffic else solve_fastest(asked, top)
         except InfeasibleError as error:
