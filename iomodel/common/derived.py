@@ -1,4 +1,4 @@
-"""Data derived from the sources of the package: the catalogue of algorithms and the compiled formulas.
+"""Data derived from the sources of the package: the catalogue of algorithms, the compiled formulas, the parsed specs.
 
 They are kept in a folder of the package, as Python keeps its bytecode: written by ``python -m iomodel.prebuild`` for a
 release, else by the commands that lack them. Files of other sources, and files that are easier to write than the code,
@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+PACKAGE = Path(__file__).parents[1]
+"""The folder of the package; importlib.resources takes longer to import than a command to read its data."""
 FOLDER = "_derived"
 """The folder, inside the package."""
 ROOMS = (
@@ -28,7 +30,7 @@ def digest(*rooms: str) -> str:
     """Return the digest of the source of every module of some rooms; of :data:`ROOMS` by default."""
     from hashlib import sha256
 
-    total, package = sha256(), Path(__file__).parents[1].as_posix()
+    total, package = sha256(), PACKAGE.as_posix()
     for room in rooms or ROOMS:
         for path in _modules(f"{package}/{room}"):
             with open(path, "rb") as file:  # noqa: PTH123 - a Path for each file takes half of the time
@@ -83,7 +85,7 @@ def keep() -> None:
 
 
 def _folder() -> Path:
-    return Path(__file__).parents[1] / FOLDER
+    return PACKAGE / FOLDER
 
 
 def _guarded(path: Path) -> bool:
