@@ -180,7 +180,8 @@ def test_no_query_sees_what_comes_later(name: str, data: st.DataObject) -> None:
     tensors = case.tensors()
     for tensor in tensors:
         tensor[:, :, known:] *= -3
-    np.testing.assert_array_equal(case.run().O[:, :, :known], case.run(*tensors).O[:, :, :known])
+    # NumPy sums in another order where the later rows are others: MoBA of 24 queries differed by 8e-17.
+    np.testing.assert_allclose(case.run().O[:, :, :known], case.run(*tensors).O[:, :, :known], rtol=1e-13)
 
 
 @given(n=st.integers(1, 12), block_q=small, block_kv=small, group=st.integers(1, 2))
