@@ -110,7 +110,7 @@ from iomodel.counting.bound_values import (
     classes_of,
 )
 from iomodel.counting.compiled_algorithm import Formulas
-from iomodel.counting.kinds import FormulaKind, check_answers, kind_of
+from iomodel.counting.kinds import FormulaKind, check_answers, check_kind, kind_of
 from iomodel.counting.mask_kind import MaskKind
 from iomodel.counting.options import check_options, structural
 from iomodel.counting.store import obtain
@@ -299,6 +299,7 @@ def _least_of_shape(declaration: Algorithm, workload: Workload) -> Bound:
 @lru_cache(maxsize=256)
 def compulsory_formulas(declaration: Algorithm, kind: FormulaKind) -> Formulas:
     """Count the elements and bytes that a nest loads before any store, and those that it stores last."""
+    check_kind(declaration, kind)
     options = structural(check_options(declaration, {}))
 
     def build() -> Formulas:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from iomodel.algorithms import name_of
 from iomodel.common.display import Result, Table, shared_notes, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
@@ -140,14 +141,14 @@ def by_time(questions: Sequence[Question]) -> TimeComparison:
         try:
             candidate = estimated(question)
         except InfeasibleError as error:
-            infeasible[question.algorithm.name] = str(error)
+            infeasible[name_of(question.algorithm)] = str(error)
             if not question.algorithm.approximates:
                 least.append(error)
             continue
         estimates.append(candidate)
         if question.implementation is None and lacks_kernels(question.algorithm, question.call, question.device):
             absent[candidate.algorithm] = no_kernel(question.algorithm, question.call, question.device)
-    inexact = approximations(question.algorithm.name for question in questions)
+    inexact = approximations(name_of(question.algorithm) for question in questions)
     if all(candidate.algorithm in inexact for candidate in estimates):
         raise min(least, key=lambda error: error.least)
     estimates.sort(key=lambda candidate: (candidate.algorithm in absent, candidate.seconds))

@@ -430,8 +430,8 @@ def _busiest(
     """Time the SM that ends last, from the time of all visits on one SM, that of a block, and the shares [s]."""
     visits_alone, block, shares = clocks
     if isinstance(grid, EachGrid):
-        of_points = np.broadcast_arrays(visits_alone, block, most, section, *shares)
-        ends = np.empty(of_points[0].shape)
+        ends = np.empty(sum(len(place) for place, _ in grid.parts))
+        of_points = [np.broadcast_to(value, ends.shape) for value in (visits_alone, block, most, section, *shares)]
         for place, seen in grid.parts:
             alone, each_block, here, own, *ratios = (values[place] for values in of_points)
             ends[place] = _busiest(seen, execution, own, (alone, each_block, ratios), here)
@@ -554,7 +554,8 @@ def _listed_grid(demand: KernelWork, workload: Rows, packed: bool, units: int) -
     ]
     grids = [grid if grid.total else Spread(((1, 1),)) for grid in grids]
     together = max(1, MOST_LISTED // max(len(grid.runs) for grid in grids))
-    blocks, parts = np.broadcast_to(demand.blocks, places.shape), []
+    blocks, places = np.broadcast_arrays(demand.blocks, places)  # either may be the same at all points
+    parts = []
     for start in range(0, len(places), together):
         here = np.arange(start, min(start + together, len(places)))
         tiles = ListedVisits.of(grids, places[here])

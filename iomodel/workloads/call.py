@@ -28,10 +28,12 @@ KV_MULTIPLE = {"int4": 2, "nvfp4": 16}
 
 
 def known_mask(mask: Any) -> Any:
-    """Validate a mask, or raise UnknownNameError."""
+    """Validate a mask, or raise UnknownNameError; a window that is open on both sides is full."""
     if isinstance(mask, dict) and all(isinstance(side, str) for side in mask):
         kinds = (BlockMask, Documents, Window)
-        return next(kind for kind in kinds if kind.model_fields.keys() & mask.keys() or kind is Window)(**mask)
+        mask = next(kind for kind in kinds if kind.model_fields.keys() & mask.keys() or kind is Window)(**mask)
+    if isinstance(mask, Window) and mask.left is None and mask.right is None:
+        return "full"
     if isinstance(mask, Window | BlockMask | Documents) or (isinstance(mask, str) and mask in get_args(MaskName)):
         return mask
     raise UnknownNameError(

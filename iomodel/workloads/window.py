@@ -15,7 +15,8 @@ class Window(Model):
     Parameters
     ----------
     left, right : int or None
-        Keys visible beside the diagonal [keys]; None is unbounded.
+        Keys visible beside the diagonal [keys]; None is unbounded. A call keeps a window unbounded on both sides as
+        the mask "full".
     align : {"bottom-right", "top-left"}
         Alignment of the diagonal: off = kv_len - q_len, so that the last query sees the last key, or off = 0.
 

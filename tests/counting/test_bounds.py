@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, floor, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -305,3 +305,11 @@ def test_bad_memory_is_refused(size: object) -> None:
 def test_bad_workload_is_refused() -> None:
     with pytest.raises(iomodel.InputError, match="workload"):
         iomodel.lower_bounds("flash2", None, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("direction", ["backward", "both"])
+def test_a_direction_that_the_algorithm_lacks_is_refused(direction: Literal["backward", "both"]) -> None:
+    sizes = {"in_features": 8, "hidden_features": 16, "direction": direction}
+    for layers in (iomodel.MLP(rows=4, **sizes), iomodel.Experts(loads=(1, 3), **sizes)):  # type: ignore[arg-type]
+        with pytest.raises(iomodel.InputError, match=f"^direction: '{direction}' given; allowed: forward"):
+            iomodel.lower_bounds("fused_mlp", layers, 100)

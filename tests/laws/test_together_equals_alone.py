@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -145,7 +145,16 @@ def pair(name: str, device: str, mask: Any = "causal", tiles: Fields | None = No
     return Together(name, device, {"mask": mask, "direction": direction}, arrays, sizes, options)
 
 
+def first(asked: Together) -> Together:
+    """The first of some calls, in arrays of one element."""
+    columns, tiles = ({name: values[:1] for name, values in each.items()} for each in (asked.columns, asked.tiles))
+    return replace(asked, columns=columns, tiles=tiles)
+
+
 TILES = {"block_q": 128, "block_kv": 64}
+WIDTHS = Together(
+    "split_kv", "h100-sxm5", {"q_len": 64, "mask": WINDOWS[0]}, {"head_dim": np.array([64, 128, 64])}, {}, {}
+)
 
 
 @given(asked=attention(WAYS, tiled=True))
@@ -166,6 +175,9 @@ def test_counts(asked: Together) -> None:
 @example(pair("flash1", "rtx4090", direction="both"))
 @example(pair("flash2", "tpu-v4", direction="both"))
 @example(pair("eager", "a100-sxm4-80gb", direction="both"))
+@example(first(pair("split_kv", "mi300x", WINDOWS[0], TILES)))
+@example(first(pair("flash2", "tpu-v4", iomodel.Window(), TILES)))
+@example(WIDTHS)
 @example(pair("flash2", "a100-sxm4-80gb", tiles={**TILES, "bwd_block_q": 64, "bwd_block_kv": 128}, direction="both"))
 @given(asked=attention(WAYS) | attention(KERNELS) | layers())
 def test_times(asked: Together) -> None:

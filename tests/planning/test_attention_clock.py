@@ -1,7 +1,7 @@
 """Attention of a step: groups of heads take the time of as many sequences, and the choice is the fastest candidate."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
@@ -34,6 +34,19 @@ def test_a_group_of_heads_takes_the_time_of_a_sequence(name, call, device, packe
     assert one.seconds == pytest.approx(other.seconds, rel=table)
     assert one.requested_bytes == other.requested_bytes
     assert one.cost.useful_flops == other.cost.useful_flops
+
+
+PREFILL = iomodel.Attention(heads=16, kv_heads=1, q_len=2048, head_dim=256, mask="causal")
+masks = st.sampled_from(["causal", "full", iomodel.Window(left=511, right=0), iomodel.Window(left=4095, right=0)])
+
+
+@example(PREFILL, iomodel.Window(left=511, right=0), "h200-sxm")
+@example(PREFILL, iomodel.BlockMask([[True]], 2048, 2048), "a100-sxm4-80gb")
+@given(calls, masks, st.sampled_from(["h100-sxm5", "a100-sxm4-80gb"]))
+def test_a_time_depends_on_no_earlier_call(call, earlier, device):
+    clock = AttentionClock(hardware(device))
+    clock.fastest(call.model_copy(update={"mask": earlier}))
+    assert clock.fastest(call) == AttentionClock(hardware(device)).fastest(call)
 
 
 def test_what_has_an_entry_per_head_stays_as_it_is():

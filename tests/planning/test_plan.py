@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
-from functools import cache
+from functools import cache, wraps
 
 import pytest
 from hypothesis import given
@@ -384,11 +384,14 @@ def test_the_command(capsys, line, code, text):
 def test_the_command_hands_over_what_was_typed(capsys, monkeypatch):
     seen = {}
 
-    def recorded(name, device, **fields):
-        seen.update(model=name, hardware=device, **fields)
+    module = sys.modules["iomodel.planning.plan"]
+
+    @wraps(module.plan)  # the options of the command follow from the signature
+    def recorded(model, hardware, **fields):
+        seen.update(model=model, hardware=hardware, **fields)
         return made(TINY, H100, batch=2, prompt=64, output=4)
 
-    monkeypatch.setattr(sys.modules["iomodel.planning.plan"], "plan", recorded)
+    monkeypatch.setattr(module, "plan", recorded)
     typed = (
         f"plan {TINY} --hardware h100-sxm5 --prompt 64 --output 4 --batch 2 --count 4 --tensor-parallel 2 --price 2 "
         "--pipeline-parallel 2 --kv-dtype fp8 --weight-dtype int8 --dtype fp16 --page-size 16 --sensitivity "

@@ -32,6 +32,23 @@ def test_element_sizes(dtype: Any, size: int) -> None:
     assert iomodel.Attention(q_len=1, head_dim=1, dtype=dtype).element_size == size
 
 
+@pytest.mark.parametrize("align", ["bottom-right", "top-left"])
+def test_a_window_open_on_both_sides_is_full(align: Any) -> None:
+    window, call = iomodel.Window(align=align), {"q_len": 512, "head_dim": 64}
+    for mask in (window, {"align": align}):
+        assert iomodel.Attention(**call, mask=mask) == iomodel.Attention(**call)
+    varlen = {"q_lens": (3, 5), "head_dim": 64}
+    assert iomodel.VarlenAttention(**varlen, mask=window) == iomodel.VarlenAttention(**varlen)
+    assert iomodel.expressions("flash2", window) == iomodel.expressions("flash2")
+    fastest = iomodel.solve("flash2", iomodel.Attention(**call, mask=window), "h100-sxm5")
+    assert fastest.tiles == iomodel.solve("flash2", iomodel.Attention(**call), "h100-sxm5").tiles
+    for many in (
+        lambda **mask: iomodel.estimate_array("linformer", "h100-sxm5", **call, **mask),  # full masks only
+        lambda **mask: iomodel.solve_many("flash2", "h100-sxm5", objective="time", **call, **mask),
+    ):
+        assert many(mask=window).seconds == many().seconds
+
+
 def test_numpy_integers_are_integers() -> None:
     w = iomodel.Attention(q_len=np.int64(7), head_dim=np.uint8(3))
     assert w == iomodel.Attention(q_len=7, head_dim=3)

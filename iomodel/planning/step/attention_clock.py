@@ -156,7 +156,7 @@ class AttentionClock:
         plain = call.memo.get("plain")
         if plain is None:
             plain = call.memo["plain"] = call.model_copy(update=_PLAIN)
-        kind = (algorithm, tuple(options.items()), call.q_len if decoding else 0, plain)
+        kind = (algorithm, tuple(options.items()), call.q_len if decoding else 0, _typical_mask(call), plain)
 
         def best() -> tuple[Mapping[str, int] | None, ...]:
             lengths = TYPICAL[-1:] if decoding else TYPICAL
@@ -170,11 +170,11 @@ class AttentionClock:
     ) -> Mapping[str, int] | None:
         decoding = _few(call)
         queries, batch = (min(call.q_len, length), 8) if decoding else (length, 1)
-        mask = "causal" if isinstance(call.mask, Documents) else call.mask
         if "splits" in options:
             options = {**options, "splits": min(options["splits"], 4)}
         try:
-            typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
+            lengths = {"q_len": queries, "kv_len": length, "batch": batch}
+            typical = call.model_copy(update={**lengths, "mask": _typical_mask(call)})
             if not implementations_for(algorithm, typical, self.device, None):  # pages hardly change it
                 typical = typical.model_copy(update={"page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
@@ -218,8 +218,13 @@ def _few(call: Attention) -> bool:
     return call.q_len * call.group <= FEW_ROWS
 
 
+def _typical_mask(call: Attention) -> Any:
+    """Return the mask of the typical calls of a kind: that of the call, but for documents, which have lengths."""
+    return "causal" if isinstance(call.mask, Documents) else call.mask
+
+
 _PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
-"""Fields of a call that its tiles do not depend on, with fixed values."""
+"""Fields of a call that differ from its typical calls, with fixed values."""
 
 
 @per_device
