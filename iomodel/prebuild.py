@@ -1,4 +1,4 @@
-"""Derivation of the data that a release carries: the catalogue of algorithms, compiled formulas, the explorer's page.
+"""Derivation of the data that a release carries: the catalogue, compiled formulas, parsed specs, the explorer's page.
 
     python -m iomodel.prebuild [--page] [NAME ...]
 
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from iomodel.algorithms import algorithm, discovered
 from iomodel.common import derived
 from iomodel.common.progress import watched
+from iomodel.common.yaml_files import read_shipped, spec_names
 from iomodel.counting.bounds import compulsory_formulas, counts_of
 from iomodel.counting.carried import MASKS, Options, carried
 from iomodel.counting.compiled_algorithm import tally
@@ -55,6 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for direction in ("forward", "backward", "both"):
             counts_of(mask, direction, False)
         counts_of(mask, "forward", True)
+    for folder in ("hardware", "architectures", "models"):
+        for name in spec_names(folder):
+            read_shipped(f"{folder}/{name}")
+    read_shipped("sources")
     if given.page:
         whole_page(progress=True)
     derived.keep()

@@ -40,7 +40,6 @@ from iomodel.common.display import group
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.feature_names import FEATURE_NAMES
-from iomodel.studies.crossovers.contenders import AXES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import as_call
@@ -357,6 +356,7 @@ def crossover(algorithms: Contenders, *, json: Json = False, **arguments: Any) -
 
 def crossed(algorithms: list[str], arguments: dict[str, Any]) -> Any:
     """Compute the crossovers for the given arguments."""
+    from iomodel.studies.crossovers.contenders import AXES
     from iomodel.studies.crossovers.crossovers import crossovers
 
     over = arguments["over"] if arguments["over"] is not None else "length"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
 LIVE, HELD = "The most that is live on chip at once.", "The most that HBM holds at once."
@@ -17,8 +17,7 @@ Over = Literal["sum", "peak", "allocation"]
 Listed = Literal["always", "nonzero", "never"]
 
 
-@dataclass(frozen=True)
-class QuantityEntry:
+class QuantityEntry(NamedTuple):
     """The description of one quantity.
 
     Attributes

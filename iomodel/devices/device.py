@@ -12,7 +12,7 @@ from pydantic import Field
 from iomodel.common.display import WARNING, Mark, Table, as_text
 from iomodel.common.results import NamedData
 from iomodel.common.validation import Count
-from iomodel.common.yaml_files import check_schema, dump, names_file, read_shipped, read_user, spec_names
+from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names
 from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
 from iomodel.devices.units import UnitKind
@@ -100,6 +100,8 @@ class Hardware(Group, NamedData):
 
     def to_yaml(self) -> str:
         """Format the figures as a hardware file."""
+        from iomodel.common.yaml_text import dump
+
         return dump(self.to_dict())
 
     @classmethod

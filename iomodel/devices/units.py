@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import operator
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from typing import NamedTuple
 
 from iomodel.errors import shown
 
@@ -38,8 +38,7 @@ def factors(unit: str) -> dict[str, Fraction]:
     return {unit: Fraction(1), **scaled}
 
 
-@dataclass(frozen=True)
-class UnitKind:
+class UnitKind(NamedTuple):
     """The base unit of a figure and its plausible range.
 
     Parameters

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from iomodel.common.validation import Count
-from iomodel.common.yaml_files import dump
 from iomodel.devices.quantity import Group
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.models.attention_layer import AttentionLayer
@@ -70,6 +69,8 @@ class ModelFile(ModelFacts):
 
     def to_yaml(self) -> str:
         """Format as YAML."""
+        from iomodel.common.yaml_text import dump
+
         return dump(self.to_dict())
 
     @classmethod

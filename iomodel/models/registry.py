@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.common.validation import as_mapping
-from iomodel.common.yaml_files import check_schema, names_file, parse, read_bytes, read_shipped, spec_names
+from iomodel.common.yaml_files import check_schema, names_file, read_bytes, read_shipped, read_user, spec_names
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention_layer import AttentionLayer
-from iomodel.models.config import spec_of
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.model_file import SCHEMA, ModelFile
 from iomodel.models.spec import ModelSpec
@@ -100,8 +99,7 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
     if target.lower().endswith(".json"):
         content, where = read_bytes(target, LARGEST_JSON)
         return _from_data(parse_json(content, where), where, _quantisation(target))
-    content, where = read_bytes(target)
-    return _from_layout(parse(content, where), where, None)
+    return _from_layout(*read_user(target), None)
 
 
 def _quantisation(config: str) -> dict[str, Any] | None:
@@ -119,6 +117,8 @@ def _from_data(data: dict[str, Any], where: str, quantisation: dict[str, Any] | 
         raise InputError(f"model: {shown(data)} given; allowed: a mapping with strings as keys")
     if "schema" in data:
         return _from_layout(data, where or "model", None)
+    from iomodel.models.config import spec_of  # the families of config.json, which shipped models need not
+
     try:
         return spec_of(data, quantisation)
     except InputError as error:

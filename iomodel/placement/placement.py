@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ from iomodel.placement.supported import supported
 from iomodel.workloads.attention import Attention
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """Launch configuration of a block: residency, warps, their layout over the score tile, stages."""
 
     residency: Residency
@@ -48,8 +47,7 @@ class PlacementFormulas:
     tiles: tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """A residency of an algorithm on a device, for one workload."""
 
     device: DeviceLimits
@@ -66,7 +64,7 @@ class Placement:
 
     def at_points(self, calls: Any) -> Placement:
         """Return the placement for many calls, whose numbers are arrays."""
-        return replace(self, padded=calls)
+        return self._replace(padded=calls)
 
     def launches(self) -> list[Launch]:
         """List every launch configuration of the kernel."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from iomodel.common.display import Result, Table, trusted
 from iomodel.common.results import plain
-from iomodel.common.sketch import BarRow, bars
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
 from iomodel.planning.prefix_cache import PrefixCache
@@ -153,6 +152,8 @@ class Plan(Result, Tabular):
 
     def sketch(self) -> str:
         """Draw the memory of the fullest device, and the resources that a token waits for."""
+        from iomodel.common.sketch import BarRow, bars
+
         memory = self.memory
         parts = {"weights": memory.weights, "overhead": memory.overhead, "shared prefix": memory.shared_bytes}
         parts["caches of the batch"] = self.batch * memory.request_bytes // memory.groups

@@ -11,7 +11,6 @@ from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.implementations import no_kernel
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
-from iomodel.solving.textbook import solve_textbook
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
 
@@ -54,6 +53,8 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
         raise InputError(f"top: {top} given; allowed: 1, unless an implementation is solved by time")
     if kernels:
         return _by_kernels(question, share, top, by_traffic)
+    from iomodel.solving.textbook import solve_textbook
+
     if as_integer("min_blocks_per_sm", question.min_blocks_per_sm) != 1:
         raise InputError(
             f"min_blocks_per_sm: {shown(question.min_blocks_per_sm)} given; allowed: with an implementation"
@@ -71,14 +72,15 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
 
 def _by_kernels(question: Question, share: Fraction, top: int, by_traffic: bool) -> Solution:
     """Find the best tiles of the first implementation in which one fits."""
+    if isinstance(question.call, Linear):
+        from iomodel.solving.fastest_layer import solve_layer  # imports the time model
+
+        return solve_layer(question.by(question.kernels[0]), top)
     from iomodel.solving.fastest import solve_fastest  # imports the time model
-    from iomodel.solving.fastest_layer import solve_layer
     from iomodel.solving.on_device import solve_resident
 
     failure: InfeasibleError | None = None
     for asked in map(question.by, question.kernels):
-        if isinstance(question.call, Linear):
-            return solve_layer(asked, top)
         try:
             return solve_resident(asked, share) if by_traffic else solve_fastest(asked, top)
         except InfeasibleError as error:

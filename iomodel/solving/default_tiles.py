@@ -10,8 +10,6 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.by_pass import in_turn, joined
-from iomodel.solving.descent import textbook_choice
-from iomodel.solving.fastest import solve_fastest
 from iomodel.solving.question import Choice, Question, best_choice
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -28,7 +26,7 @@ def default_tiles(question: Question) -> Choice:
     if not question.bound({}, tiled=False).tiles:
         return FrozenDict({}), dict(question.options)
     if not isinstance(question.call, Call):
-        return textbook_choice(question)
+        return _textbook_choice(question)
     if question.call.direction == "both":
         passes, options = in_turn(question, default_tiles)
         return joined(question.bound(options).tiles, passes), options
@@ -38,6 +36,8 @@ def default_tiles(question: Question) -> Choice:
         shipped = shipped_choice(asked)
         if shipped is not None:
             return shipped
+        from iomodel.solving.fastest import solve_fastest  # for a kernel that ships no tile of the call
+
         try:
             best = solve_fastest(asked)
         except InfeasibleError as error:
@@ -49,7 +49,13 @@ def default_tiles(question: Question) -> Choice:
             return best.tiles, {**question.options, **{name: best.options[name] for name in best.searched}}
     if failure is not None:
         raise failure
-    return textbook_choice(question, question.implementation is None)
+    return _textbook_choice(question, question.implementation is None)
+
+
+def _textbook_choice(question: Question, searches: bool = True) -> Choice:
+    from iomodel.solving.descent import textbook_choice  # for a call that no kernel runs
+
+    return textbook_choice(question, searches)
 
 
 def shipped_choice(question: Question) -> Choice | None:

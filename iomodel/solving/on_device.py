@@ -8,12 +8,12 @@ those of a bare budget (:mod:`iomodel.solving.search`), once per launch configur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import floor
-from typing import Any
+from typing import Any, NamedTuple
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
@@ -79,8 +79,7 @@ class LaunchProblem:
         return {name: by_name[name] for name in self.placement.tiles}
 
 
-@dataclass(frozen=True)
-class LaunchProblems:
+class LaunchProblems(NamedTuple):
     """All launch configurations of the kernels of a call on a device, with their shared table of costs."""
 
     question: Question
@@ -142,8 +141,7 @@ class LaunchProblems:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TimedTiles:
+class TimedTiles(NamedTuple):
     """Time and DRAM traffic of a solution, with the tiles of least traffic and the shipped ones beside it."""
 
     seconds: float
@@ -192,7 +190,7 @@ def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[
     listed = dict(zip(placement.tiles, placement.residency.sizes, strict=True))
     fixed = [
         [
-            (name, replace(ranges[name], step=size, least=size, most=size))
+            (name, ranges[name]._replace(step=size, least=size, most=size))
             for size in sizes
             if size % ranges[name].step == 0
             and size >= min(ranges[name].least, ranges[name].rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ def align_up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-@dataclass(frozen=True)
-class TileRange:
+class TileRange(NamedTuple):
     """The allowed sizes of a tile: multiples of `step` from `least` until one covers `rows`, or up to `most`.
 
     `shorter` holds the other lengths that the same tile cuts in a call of several sequences.
@@ -140,8 +139,7 @@ class Problem:
         return self.footprint(self.outer.first, self.inner.first)
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(NamedTuple):
     """The chosen tile with its cost, a tile of least cost, and the cheapest tile above the least cost."""
 
     tile: Tile

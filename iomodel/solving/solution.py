@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
-from iomodel.common.sketch import BarRow, bars
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
@@ -161,6 +160,8 @@ class Solution(Deferred, Result):
 
     def sketch(self) -> str:
         """Draw the share of each resource that the tiles take, the times of the other tiles, and a map of all times."""
+        from iomodel.common.sketch import BarRow, bars
+
         used = {"SRAM": (self.footprint, self.budget.amount)}
         if self.placed is not None:
             used = {name: (use.used, use.limit) for name, use in self.placed.resources.items() if use.limit}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,8 +78,7 @@ def _room(variant: LaunchProblem) -> Mapping[str, Any] | None:
     return {name: np.broadcast_to(values, u.shape)[fits] for name, values in named.items()} if fits.any() else None
 
 
-@dataclass(frozen=True)
-class Rooms:
+class Rooms(NamedTuple):
     """The tiles that fit in launch configurations, as columns, and a launch configuration of each layout of warps."""
 
     columns: Mapping[str, Any]

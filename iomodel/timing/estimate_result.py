@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text, trusted
 from iomodel.common.results import Deferred
-from iomodel.common.sketch import BarRow, bars
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
@@ -133,6 +132,8 @@ class Estimate(Deferred, Result, Tabular):
 
     def sketch(self) -> str:
         """Draw the time as a sum, and that of each resource."""
+        from iomodel.common.sketch import BarRow, bars
+
         shares = time_shares(self.kernels, self.seconds)
         rows = [BarRow("total", shares, f"{self.seconds * 1e6:,.1f} us: {', '.join(shares)}")]
         rows += [BarRow(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in self.breakdown.items()]

@@ -74,7 +74,7 @@ def times(
     excess = alone - read[read_with[0] - 1]
     if not isinstance(groups, np.ndarray):
         return [larger(cycles[min(groups * many, len(cycles)) - 1] + excess, beside) for many in range(1, deepest + 1)]
-    parts = [(number, groups == number) for number in np.unique(groups).tolist()]
+    parts = [(number, groups == number) for number in sorted(set(groups.ravel().tolist()))]
     return [
         larger(sum(where * cycles[min(number * many, len(cycles)) - 1] for number, where in parts) + excess, beside)
         for many in range(1, deepest + 1)

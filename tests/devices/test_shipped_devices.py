@@ -269,7 +269,7 @@ def test_an_install_has_the_specs_inside_the_package(tmp_path, monkeypatch):
     package = tmp_path / "iomodel"
     package.mkdir()
     (package / "_specs").symlink_to(SPECS)
-    monkeypatch.setattr("iomodel.common.yaml_files.files", lambda _: package)
+    monkeypatch.setattr("iomodel.common.yaml_files.PACKAGE", package)
     _shipped.cache_clear()
     assert list_hardware() == list(DEVICES)
     assert hardware("t4") == DEVICES["t4"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +47,7 @@ def test_tensor_memory_is_taken_in_whole_columns() -> None:
     placement = placed("flash2", "b200", "flash-attention-4")
     for size in (0, 1, COLUMN - 1, COLUMN, COLUMN + 1, 10 * COLUMN + 7):
         formulas: Any = SimpleNamespace(scalars=lambda *sizes, size=size: (0, size))
-        columns = replace(placement, shared=formulas).memory(128, 64, 1, 4)[1]
+        columns = placement._replace(shared=formulas).memory(128, 64, 1, 4)[1]
         assert (columns - 1) * COLUMN < size <= columns * COLUMN
 
 

@@ -22,7 +22,8 @@ from iomodel.common.band import Band
 from iomodel.common.display import as_text
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
-from iomodel.common.yaml_files import LARGEST_FILE, dump, parse, specs_folder
+from iomodel.common.yaml_files import LARGEST_FILE, specs_folder
+from iomodel.common.yaml_text import dump, parse
 from iomodel.counting import folds
 from iomodel.counting.bands import Count, Tiled, Visits, query_to_key
 from iomodel.counting.bound_call import BoundCall
