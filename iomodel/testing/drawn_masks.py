@@ -76,7 +76,8 @@ def of_kind(kind: Kind, q_len: int, kv_len: int, max_side: int) -> st.SearchStra
     """Draw masks of one kind for a call of these lengths."""
     if kind == "window":
         side = st.none() | st.integers(0, max_side)
-        return st.builds(Window, left=side, right=side, align=st.sampled_from(get_args(Align)))
+        drawn = st.builds(Window, left=side, right=side, align=st.sampled_from(get_args(Align)))
+        return drawn.filter(lambda window: (window.left, window.right) != (None, None))  # that is the full mask
     if kind == "documents":
         return st.builds(Documents, lengths=_documents(q_len), causal=st.booleans())
     return _blocks(q_len, kv_len) if kind == "blocks" else st.just(kind)
