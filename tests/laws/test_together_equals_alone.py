@@ -235,6 +235,21 @@ def test_fastest_tiles(asked: Together, limits: Fields) -> None:
             assert searched == {option: int(one.options[option]) for option in one.searched}
 
 
+@pytest.mark.parametrize("widths", [(64, 64, 128), (328, 351, 217)])
+def test_each_call_has_its_own_options(widths: tuple[int, int, int]) -> None:
+    """Calls of the same widths are searched together, others apart; either way each has its own number of splits."""
+    lengths, splits = (188_670, 114_605, 87_217), (2, 5, 1)
+    shared = {"q_len": 1024, "value_dim": 8}
+    together = iomodel.solve_many(
+        "split_kv", "h100-sxm5", objective="time", kv_len=lengths, head_dim=widths, splits=splits, **shared
+    )
+    for place, (kv_len, width, number) in enumerate(zip(lengths, widths, splits, strict=True)):
+        call = iomodel.Attention(kv_len=kv_len, head_dim=width, **shared)
+        one = iomodel.solve("split_kv", call, "h100-sxm5", splits=number)
+        same_solution(together, place, one)
+        assert together.seconds[place] == pytest.approx(one.seconds, rel=NEAR)
+
+
 def timed(solution: iomodel.Solution) -> iomodel.Solution:
     if solution.seconds is None:
         raise iomodel.InputError("objective: 'time' given with no implementation")
