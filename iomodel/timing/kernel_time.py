@@ -430,11 +430,13 @@ def _busiest(
     """Time the SM that ends last, from the time of all visits on one SM, that of a block, and the shares [s]."""
     visits_alone, block, shares = clocks
     if isinstance(grid, EachGrid):
-        ends = np.empty(sum(len(place) for place, _ in grid.parts))
-        of_points = [np.broadcast_to(value, ends.shape) for value in (visits_alone, block, most, section, *shares)]
+        points = sum(len(place) for place, _ in grid.parts)
+        _, *of_points = np.broadcast_arrays(np.empty(points), visits_alone, block, most, section, *shares)
+        ends = np.empty(of_points[0].shape)
         for place, seen in grid.parts:
-            alone, each_block, here, own, *ratios = (values[place] for values in of_points)
-            ends[place] = _busiest(seen, execution, own, (alone, each_block, ratios), here)
+            for where in [place] if points == len(ends) else np.arange(len(ends)).reshape(-1, 1):  # one grid for all
+                alone, each_block, here, own, *ratios = (values[where] for values in of_points)
+                ends[where] = _busiest(seen, execution, own, (alone, each_block, ratios), here)
         return ends
     visit = visits_alone * grid.units / (grid.tiles.shares * grid.copies)
     return grid.busiest(execution.order, section, visit=visit, block=block, shares=shares, most=most)

@@ -101,3 +101,18 @@ def test_workloads_without_an_array_of_times_are_refused() -> None:
         iomodel.estimate_array("gemm", "h100-sxm5", **layer, scale_block=[32, 64])
     with pytest.raises(iomodel.InputError, match="implementation: 'textbook' given"):
         iomodel.estimate_array("gemm", "h100-sxm5", rows=4, in_features=64, out_features=64, implementation="textbook")
+
+
+def test_a_grid_that_is_the_same_at_all_points_is_timed_at_each() -> None:
+    """The tiles of the forward pass are numbers, those of the backward pass an array."""
+    fields = {"heads": 8, "kv_heads": 1, "q_len": 2048, "head_dim": 96, "mask": iomodel.Window(left=4095, right=717)}
+    tiles = {"block_q": 128, "block_kv": 32}
+    sizes = [160, 64, 33]
+    times = iomodel.estimate_array(
+        "flash2", "a100-sxm4-80gb", direction="both", bwd_block_q=sizes, infeasible="mark", **fields, **tiles
+    )
+    call = iomodel.Attention(direction="both", **fields)
+    for place, size in enumerate(sizes[:2]):
+        alone = iomodel.estimate("flash2", call, "a100-sxm4-80gb", {**tiles, "bwd_block_q": size, "bwd_block_kv": 32})
+        assert times.seconds[place] == pytest.approx(alone.seconds, rel=1e-9)
+    assert np.isnan(times.seconds[2])
