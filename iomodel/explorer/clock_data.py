@@ -71,7 +71,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
     "nests.implementation": ("_FEATURES", "ShippedTile"),
     "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
-    "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products", "choices"),
+    "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products"),
 }  # fmt: skip
 """The definitions of the time model by module; one with a further underscore in front is for its module alone."""
 

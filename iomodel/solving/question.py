@@ -241,16 +241,6 @@ def free_options(
     }
 
 
-def choices(
-    implementation: Implementation,
-    call: Attention | VarlenAttention,
-    taken: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """Yield each combination of the searched options that are not given."""
-    return products(free_options(implementation, call, taken, options))
-
-
 def products(values: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
     """Yield each combination of the values."""
     for chosen in product(*values.values()):

@@ -33,7 +33,7 @@ class Timer {
       },
       refused_launch: () => new InfeasibleError("tiles: no launch configuration has these warps and stages"),
     };
-    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "choices", "seconds_of", "dram_interval", "widened"];
+    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "products", "seconds_of", "dram_interval", "widened"];
     this.model = new Function(...Object.keys(outside), `"use strict";\n${data.script}\nreturn {${exported.join()}};`)(...Object.values(outside));
     const helpers = { floorSumNumber, over: (a, b) => a / b };
     this.functions = data.functions.map((text) => {
@@ -150,7 +150,7 @@ class Timer {
     const given = new Map([...call.calls.givenOptions(call.asked), ...Object.keys(fixed)].map((name) => [name, true]));
     const way = call.calls.data.algorithms[call.state.algorithm].directions[workload.direction];
     const taken = new Map([...Object.keys(way.switches), ...Object.keys(way.numbers)].map((name) => [name, true]));
-    return [...this.model.choices(known, workload, taken, given)].map((one) => py.object(one));
+    return [...this.model.products(this.model.free_options(known, workload, taken, given))].map((one) => py.object(one));
   }
 
   // The default tile of one pass: shipped by the first kernels that have one, else the fastest, else none.

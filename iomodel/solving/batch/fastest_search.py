@@ -77,6 +77,7 @@ class FastestSearch:
         for number in range(known.shape[1]):
             calls = np.flatnonzero(places.ravel() == number)
             groups = families(self._question(calls), self._call(calls[:1]))
+            # Options that differ between calls are refused call by call, which the search of one call does not do.
             if len(calls) == 1 and not any(isinstance(value, np.ndarray) for value in self.options.values()):
                 best.offer(calls, Candidates.timed(groups, whole=False).row)
                 continue
