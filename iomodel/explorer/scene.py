@@ -40,7 +40,7 @@ WORDS: dict[type, str] = {
     language.Tanh: "hyperbolic tangents",
     language.Random: "random numbers",
 }
-"""What a statement does, or what it computes."""
+"""Text for each statement: its action, or its result."""
 
 
 @lru_cache(maxsize=1)

@@ -48,7 +48,7 @@ class Scheduler(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What the loop writes, as lists or arrays.
+    """Output of the loop, as lists or arrays.
 
     `ends` has for each decode step, modulo more than the most decodings, the first request that ends with it; `after`
     for each request the next that ends with the same step, -1 for none; `first` and `last` are the times of its first
