@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
@@ -65,5 +66,6 @@ FLASHINFER = Implementation(
     residency={"forward": PREFILL},
     searched={"packed": (False, True)},
     tiles=shipped_tiles("flashinfer", "flash2"),
+    front_end=front_end("flashinfer"),
 )
 FLASHINFER_SPLIT = replace(FLASHINFER, searched={"splits": SPLITS, "packed": (False, True)})

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
@@ -123,7 +122,7 @@ def solve_many(
     numbers = {name: as_integers(name, value) for name, value in integers.items() if value is not None}
     fields = {"q_len": q_len, "kv_len": kv_len, "batch": batch, "heads": heads, "kv_heads": kv_heads}
     fields |= {"head_dim": head_dim, "value_dim": value_dim, "mask": mask, "direction": direction}
-    declaration = find_algorithm(algorithm)
+    declaration, implementation = schedule_and_kernels(algorithm, implementation)
     called, own = _called(declaration, fields, dtype, options, numbers)
     if objective == "time":
         bare = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}

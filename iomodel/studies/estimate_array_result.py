@@ -45,6 +45,8 @@ class EstimateArray(Result, Tabular):
     chosen : mapping of str to array
         Warps and stages of the fastest launch, the options that the kernels choose per call, and the tiles that are not
         given.
+    implementations : array of str
+        The implementation that is timed at each point, of both passes in a call of both.
     """
 
     algorithm: str
@@ -58,6 +60,7 @@ class EstimateArray(Result, Tabular):
     parameters: Parameters
     implementation: str | Implementation | None
     arguments: Mapping[str, Any] = field(repr=False)
+    implementations: Any = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -118,7 +121,9 @@ class EstimateArray(Result, Tabular):
         inputs = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
         times = {f"{name} [s]": values for name, values in self.breakdown.items()}
         known = {"seconds": self.seconds, "bound": self.bound, "mfu": self.mfu, "streamed_bytes": self.streamed_bytes}
-        return flat_columns({**inputs, **self.chosen, **known, **times}, self.shape)
+        return flat_columns(
+            {**inputs, **self.chosen, "implementation": self.implementations, **known, **times}, self.shape
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments, and every quantity as nested lists, ready for JSON."""
@@ -132,6 +137,7 @@ class EstimateArray(Result, Tabular):
             "breakdown": {name: _listed(values) for name, values in self.breakdown.items()},
             "streamed_bytes": _listed(self.streamed_bytes),
             "chosen": {name: _listed(values) for name, values in self.chosen.items()},
+            "implementations": self.implementations.tolist(),
         }
 
     @classmethod
@@ -142,7 +148,9 @@ class EstimateArray(Result, Tabular):
             "implementation": str | Implementation | None, "arguments": Mapping[str, Any],
         }  # fmt: skip
         known = decoded_values(wanted, (), data, cls.__name__)
-        check_keys(data, (*known, "hardware_data", "seconds", "breakdown", "streamed_bytes", "chosen"))
+        check_keys(
+            data, (*known, "hardware_data", "seconds", "breakdown", "streamed_bytes", "chosen", "implementations")
+        )
         from iomodel.studies.estimate_array import estimate_array
 
         more = {name: known[name] for name in ("parameters", "implementation")}

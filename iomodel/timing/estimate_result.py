@@ -12,6 +12,7 @@ from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
+from iomodel.nests.implementation import TEXTBOOK, kernels_title
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.level_traffic import LevelTraffic
 from iomodel.timing.parameters import Parameters
@@ -61,6 +62,8 @@ class Estimate(Deferred, Result, Tabular):
         Figures that a declared default stands in for, and warnings about the launch.
     levels : tuple of LevelTraffic
         The traffic over the boundary of each level of the memory, beside the bound for every schedule there.
+    implementation : str
+        The kernels that are timed, of both passes in a call of both; "textbook" for one memory per block.
     """
 
     derived = ("flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
@@ -85,6 +88,7 @@ class Estimate(Deferred, Result, Tabular):
     left_out: tuple[str, ...]
     assumed: tuple[str, ...] = field(default_factory=tuple)
     levels: tuple[LevelTraffic, ...] = field(default_factory=tuple)
+    implementation: str = TEXTBOOK.name
 
     @property
     def flops_per_second(self) -> float:
@@ -167,7 +171,7 @@ class Estimate(Deferred, Result, Tabular):
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
         ]
         notes = trusted(self.left_out, self.assumed)
-        title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
+        title = f"{kernels_title(self.algorithm, self.implementation)} on {self.hardware.name}: {tiles}"
         tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
         levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels)
         levels = levels.with_names("memory", [level.title for level in self.levels])

@@ -56,6 +56,8 @@ class Solutions(Result, Tabular):
         With the objective "time", the time of each call [s]; NaN where nothing fits.
     searched : mapping of str to array
         With the objective "time", the options that the kernels choose per call.
+    implementations : array of str or None
+        With the objective "time", the kernels of each call.
     """
 
     algorithm: str
@@ -69,6 +71,7 @@ class Solutions(Result, Tabular):
     arguments: Mapping[str, Any]
     seconds: Any = None
     searched: Mapping[str, Any] = FrozenDict()
+    implementations: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,6 +156,7 @@ class Solutions(Result, Tabular):
             if self.seconds is None
             else np.asarray(np.where(self.feasible, self.seconds, None)).tolist(),
             "searched": {name: values.tolist() for name, values in self.searched.items()},
+            "implementations": None if self.implementations is None else self.implementations.tolist(),
             "calls": plain({**self.calls.fields, **self.calls.widths}),
             "arguments": self._arguments(),
         }
@@ -174,7 +178,7 @@ class Solutions(Result, Tabular):
         objects: Any = Mapping[str, Any]
         kinds = {"algorithm": str, "shape": tuple[int, ...], "unit": str, "budget": Any, "tiles": objects}
         kinds |= {"hbm_bytes": Any, "least_hbm_bytes": Any, "feasible": Any, "calls": objects, "arguments": objects}
-        kinds |= {"seconds": Any, "searched": objects}
+        kinds |= {"seconds": Any, "searched": objects, "implementations": Any}
         known = decoded_values(kinds, (), data, cls.__name__)
         check_keys(data, kinds)
 
@@ -199,6 +203,7 @@ class Solutions(Result, Tabular):
             FrozenDict({**arguments, "hardware": device}),
             None if known["seconds"] is None else array("seconds", known["seconds"]).astype(np.float64),
             FrozenDict({name: array(name, values) for name, values in known["searched"].items()}),
+            None if known["implementations"] is None else np.array(known["implementations"], dtype=str),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -212,7 +217,8 @@ class Solutions(Result, Tabular):
         arguments = {**self.calls.fields, **self.calls.widths, **self.arguments}
         arguments = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
         results = {"hbm_bytes": self.hbm_bytes, "least_hbm_bytes": self.least_hbm_bytes, "feasible": self.feasible}
-        results |= {**({} if self.seconds is None else {"seconds": self.seconds}), **self.searched}
+        timed = {} if self.seconds is None else {"seconds": self.seconds, "implementation": self.implementations}
+        results |= {**timed, **self.searched}
         return flat_columns({**arguments, **self.tiles, **results}, self.shape)
 
     def tables(self) -> list[Table | str]:
