@@ -119,10 +119,10 @@ def implementations_for(
     declaration, longest = find_algorithm(algorithm), workload.longest
     chosen = _requested(declaration, requested)
     if chosen is None:
-        running = current(_running(hardware, declaration, longest))
+        able = current(_running(hardware, declaration, longest))
         if not options or not isinstance(longest, Attention):
-            return running
-        return [known for known in running if refused(known, longest, options, known.name) is None]
+            return able
+        return [known for known in able if refused(known, longest, options, known.name) is None]
     if chosen == TEXTBOOK or (isinstance(longest, Attention) and not chosen.residency):
         return []
     if not isinstance(longest, Attention):

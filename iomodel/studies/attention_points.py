@@ -93,8 +93,7 @@ class AttentionPoints:
         wanted = next(iter(self.passes.values())).question.implementation
         columns = [chosen[name] for name in (KERNELS, *map(KERNELS_OF.format, self.passes)) if name in chosen]
         if wanted is not None or not columns:
-            name = getattr(wanted, "name", wanted) or TEXTBOOK.name
-            return np.broadcast_to(name, self.shape)
+            return np.broadcast_to(str(getattr(wanted, "name", wanted) or TEXTBOOK.name), self.shape)
         names = np.array([*(known.name for known in self.algorithm.implementations), TEXTBOOK.name])
         first, *others = (names[column] for column in columns)
         for other in others:

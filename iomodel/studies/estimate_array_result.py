@@ -121,9 +121,8 @@ class EstimateArray(Result, Tabular):
         inputs = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
         times = {f"{name} [s]": values for name, values in self.breakdown.items()}
         known = {"seconds": self.seconds, "bound": self.bound, "mfu": self.mfu, "streamed_bytes": self.streamed_bytes}
-        return flat_columns(
-            {**inputs, **self.chosen, "implementation": self.implementations, **known, **times}, self.shape
-        )
+        known = {"implementation": self.implementations, **known}
+        return flat_columns({**inputs, **self.chosen, **known, **times}, self.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments, and every quantity as nested lists, ready for JSON."""
@@ -148,9 +147,8 @@ class EstimateArray(Result, Tabular):
             "implementation": str | Implementation | None, "arguments": Mapping[str, Any],
         }  # fmt: skip
         known = decoded_values(wanted, (), data, cls.__name__)
-        check_keys(
-            data, (*known, "hardware_data", "seconds", "breakdown", "streamed_bytes", "chosen", "implementations")
-        )
+        computed = ("seconds", "breakdown", "streamed_bytes", "chosen", "implementations")
+        check_keys(data, (*known, "hardware_data", *computed))
         from iomodel.studies.estimate_array import estimate_array
 
         more = {name: known[name] for name in ("parameters", "implementation")}

@@ -104,7 +104,7 @@ def solve_many_fastest(
     names = sorted(columns.keys() - {*INTERNAL}, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     chosen = {name: frozen(columns[name], shape) for name in names}
     known = np.array([kernels.name for kernels in algorithm.implementations])
-    wanted = getattr(implementation, "name", implementation)
+    wanted = str(getattr(implementation, "name", implementation))
     by = np.broadcast_to(wanted, shape) if kernels is None else known[kernels.astype(np.int64)].reshape(shape)
     searched = {name: chosen.pop(name) for name in [*chosen] if name in (*NUMBERS, "packed")}
     requested = frozen(requested, shape)
