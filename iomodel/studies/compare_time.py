@@ -92,14 +92,15 @@ class TimeComparison(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        columns = ("algorithm", "kernel", "tiles", ">time [us]", ">relative to best", ">TFLOP/s", ">MFU [%]",
+        unit = self.estimates[0].time_in(0.0)[1]
+        columns = ("algorithm", "kernel", "tiles", f">time [{unit}]", ">relative to best", ">TFLOP/s", ">MFU [%]",
                    "bound by", ">DRAM traffic [MB]")  # fmt: skip
         rows = [
             (
                 marked(candidate.algorithm, self.approximates),
                 "idealised" if candidate.implementation == TEXTBOOK.name else candidate.implementation,
                 sizes_text(candidate.tiles),
-                f"{candidate.seconds * 1e6:,.1f}",
+                candidate.time_in(candidate.seconds)[0],
                 f"{self.relative(candidate):,.2f}",
                 f"{candidate.flops_per_second / 1e12:,.1f}",
                 f"{100 * candidate.mfu:.1f}",
@@ -113,7 +114,7 @@ class TimeComparison(Result, Tabular):
         rows += [(*row, "", "", "", "", "", "") for row in unfit]
         trusted = [
             *shared_notes("left out", {one.algorithm: one.left_out for one in self.estimates}),
-            *shared_notes("assumed", {one.algorithm: one.rates.assumed for one in self.estimates}),
+            *shared_notes("assumed", {one.algorithm: one.assumed for one in self.estimates}),
         ]
         return [
             Table(

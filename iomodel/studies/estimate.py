@@ -227,7 +227,7 @@ def assembled(
         "left_out": lambda _: (
             *known.left_out,
             *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
-            *memory_levels(device)[1],
+            *(() if device.simulated else memory_levels(device)[1]),
         ),
         "levels": lambda result: level_traffic(
             algorithm, call, device, result.requested_bytes, result.l2_bytes, result.dram_bytes
@@ -258,6 +258,8 @@ def _breakdown(result: Estimate) -> FrozenDict[str, float]:
 
 
 def _dram_bytes(result: Estimate) -> tuple[int, int]:
+    if result.rates.simulated:  # no cache keeps what is requested again
+        return result.requested_bytes, result.requested_bytes
     cached = result.rates.cached
     return dram_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, cached)
 
@@ -278,8 +280,9 @@ def _idle(result: Estimate) -> Iterator[str]:
     units = result.rates.units
     longest = max(result.kernels, key=lambda kernel: kernel.seconds, default=None)
     if longest is not None and units is not None and longest.blocks < units:
-        blocks = "1 block leaves" if longest.blocks == 1 else f"{longest.blocks:,} blocks leave"
-        yield f"{longest.title}: {blocks} {units - longest.blocks:,} of {units:,} SMs idle"
+        blocks = "1 block" if longest.blocks == 1 else f"{longest.blocks:,} blocks"
+        idle = units - longest.blocks
+        yield f"{longest.title}: {blocks} for {units:,} SMs, {idle:,} idle (more heads or sequences fill them)"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {

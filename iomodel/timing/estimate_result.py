@@ -126,6 +126,12 @@ class Estimate(Deferred, Result, Tabular):
         """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
         return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
 
+    def time_in(self, seconds: float) -> tuple[str, str]:
+        """Write a time with its unit: clocks on a simulated device, else microseconds."""
+        if self.rates.simulated and self.rates.clock is not None:
+            return f"{seconds * self.rates.clock:,.0f}", "clk"
+        return f"{seconds * 1e6:,.1f}", "us"
+
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per kernel and resource: the time that the resource alone would take [s]."""
         return [
@@ -148,10 +154,11 @@ class Estimate(Deferred, Result, Tabular):
         tiles = sizes_text(self.tiles)
         low, high = self.dram_bytes
         pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
+        time, unit = self.time_in(self.seconds)
         rows = [
-            ("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"),
+            ("time", Mark(time, ANSWER), unit),
             ("bound by", Mark(self.bound, LIMIT), ""),
-            *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
+            *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
             ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
@@ -170,6 +177,9 @@ class Estimate(Deferred, Result, Tabular):
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
         ]
+        if self.rates.simulated:
+            element = self.workload.element_size
+            rows.append((f"ridge point, of {element} B each", f"{self.ridge * element:,.1f}", "FLOP/element"))
         notes = trusted(self.left_out, self.assumed)
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.hardware.name}: {tiles}"
         tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
