@@ -70,16 +70,18 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="never",
     ),
     "flashmla": FrontEnd(
-        # Lines 35 (one dtype), 67 (pages).
-        cite="github.com/deepseek-ai/FlashMLA at 9241ae3e, csrc/api/dense_decode.h",
-        features=("latent", "paged"),
+        # Line 67 (pages); a cache in fp8: the kernel of vLLM's fork, with products in 16 bits.
+        cite="github.com/deepseek-ai/FlashMLA at 9241ae3e, csrc/api/dense_decode.h; github.com/vllm-project/FlashMLA",
+        features=("latent", "kv_dtype", "paged"),
         masks=("full", "causal"),
         pages=(64,),
         packs="always",
     ),
     "cutlass-mla": FrontEnd(
-        cite="github.com/NVIDIA/cutlass at 0a664ab, examples/77_blackwell_fmha/77_blackwell_mla.cu",
-        features=("latent", "paged"),
+        # Queries for a cache in fp8 are converted by vLLM's front end.
+        cite="github.com/NVIDIA/cutlass at 0a664ab, examples/77_blackwell_fmha/77_blackwell_mla.cu; "
+        "github.com/vllm-project/vllm, vllm/v1/attention/backends/mla/cutlass_mla.py",
+        features=("latent", "kv_dtype", "paged"),
         masks=("full", "causal"),
         packs="always",
     ),

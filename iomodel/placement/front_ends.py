@@ -51,6 +51,15 @@ def _pages(front: FrontEnd, call: Attention) -> Sequence[int | None]:
     return front.pages or (call.page_size,)
 
 
+def with_legal_pages(front: FrontEnd, call: Attention) -> Attention:
+    """Return a call with the nearest page size that a front end takes: engines set that of their kernels."""
+    size = call.page_size
+    if size is None or (size % front.page_step == 0 and size in _pages(front, call)):
+        return call
+    legal = front.pages[0] if front.pages else -(-size // front.page_step) * front.page_step
+    return call.model_copy(update={"page_size": legal})
+
+
 def mask_kind(call: Attention | VarlenAttention, known: Sequence[str]) -> str:
     """Name the kind of mask of a call, in the words of a front end."""
     mask = call.mask
@@ -82,7 +91,7 @@ def packings(front: FrontEnd, call: Attention | VarlenAttention, options: Mappin
         return (False,)
     if front.packs == "one query":
         swapped = call.longest.q_len == 1 and not isinstance(call.mask, Window)
-        return (True,) if swapped and not {"dropout", "alibi"} & set(call.features) else (False,)
+        return (swapped and "dropout" not in call.features and "alibi" not in call.features,)
     if front.packs == "always" or (front.splits == "packed" and options.get("splits", 1) > 1):
         return (True,)
     return (False, True)

@@ -169,6 +169,22 @@ class Question:
             raise failure
         return run(self)
 
+    def by_fastest(self, run: Callable[[Question], T], seconds: Callable[[T], float]) -> T:
+        """Run for every implementation and return the fastest; raise the refusal of the default one if all refuse.
+
+        A question without a kernel, or for one implementation, is run as it is.
+        """
+        kernels = self.kernels if self.implementation is None else ()
+        if len(kernels) < 2:
+            return run(self.by(kernels[0]) if kernels else self)
+        results: list[T] = []
+        for known in kernels:
+            try:
+                results.append(run(self.by(known)))
+            except (InputError, InfeasibleError):
+                continue
+        return min(results, key=seconds) if results else self.by_first(run)
+
     def choosing(self, options: Mapping[str, Any]) -> Question:
         """Ask with other options."""
         return replace(self, options=FrozenDict(options))
@@ -290,17 +306,14 @@ def free_options(
 
     Where the front end leaves the packing of rows to the caller, it is searched for tiles that it would fill better.
     """
-    free: dict[str, Sequence[Any]] = {
-        name: values
+    legal = packings(implementation.front_end, call, options)
+    packed = legal if len(legal) == 1 or _underfilled(call) else legal[:1]
+    searches = call.group > 1 and packed[-1]
+    return {
+        name: packed if name == "packed" else values
         for name, values in implementation.searched.items()
-        if name not in options and (call.group > 1 if name == "packed" else name in taken)
+        if name not in options and (searches if name == "packed" else name in taken)
     }
-    if "packed" in free:
-        legal = packings(implementation.front_end, call, options)
-        free["packed"] = legal if len(legal) == 1 or _underfilled(call) else legal[:1]
-        if free["packed"] == (False,):
-            del free["packed"]
-    return free
 
 
 def products(values: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

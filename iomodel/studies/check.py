@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
-from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_mapping
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates
@@ -21,6 +20,7 @@ from iomodel.solving.by_pass import of_pass
 from iomodel.solving.default_kernel import check_kernels
 from iomodel.solving.default_tiles import default_launch
 from iomodel.solving.question import Question
+from iomodel.studies.estimate import estimated
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
@@ -37,8 +37,8 @@ def check(
 ) -> Check:
     """Check whether a tile fits a device, with the remaining resources, the limiting one, and the occupancy.
 
-    A tile fits if it does in any launch configuration of any kernel that runs the call. Of several launches the answer
-    is about the fastest, as that of :func:`iomodel.estimate`.
+    A tile fits if it does in any launch configuration of any kernel that runs the call. Of several launches and kernels
+    the answer is about the fastest, as that of :func:`iomodel.estimate`.
 
     Parameters
     ----------
@@ -52,8 +52,7 @@ def check(
         ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. Warps and stages
         that are not given may be any; without tiles those of :func:`iomodel.estimate` are checked.
     implementation : str or Implementation, optional
-        The kernels: one of :func:`iomodel.list_implementations`. By default all that run the call are tried, the one
-        that :func:`iomodel.estimate` takes first.
+        The kernels: one of :func:`iomodel.list_implementations`; by default all that run the call are tried.
     **options
         Options of the algorithm, and ``packed=True``.
 
@@ -99,59 +98,52 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
     if not question.kernels:
         cost = question.bound({}).at(sizes)
         return in_memory(question.algorithm, call, question.device, cost, question.implementation is None)
-    kernels = [question.library] if question.implementation is not None else question.ranked
-    tried: list[Check] = []
-    others: list[str] = []
+    tried: list[tuple[Implementation, Outcomes]] = []
     refusal: InputError | None = None
-    for each in kernels:
+    others: list[str] = []
+    for each in [question.library] if question.implementation is not None else question.ranked:
         try:
-            outcome = _of_kernels(question.by(each), sizes, given)
+            tried.append((each, _of_kernels(question.by(each), sizes, given)))
         except InputError as error:  # warps and stages that no kernel of it is launched with, say
             refusal = refusal or error
             others.append(f"{each.name}: {error}")
-            continue
-        if outcome.fits:
-            return replace(outcome, others=(*others, *outcome.others))
-        tried.append(outcome)
-        others += [f"{each.name}: {line}" for line in outcome.others]
     if not tried:
         assert refusal is not None  # a kernel was tried
         raise refusal
-    return replace(min(tried, key=excess), others=tuple(others))
-
-
-def _of_kernels(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Check:
-    """Check a tile in every launch of one implementation: the fastest that fits, else the one that exceeds least."""
-    bound, call, kernels = question.bound({}), as_attention(question.call.longest), question.library
-    launches = launches_at(bound, call, question.device, kernels, given)
-    row = shipped_row(kernels, call, question.device, bound.options)
-    outcomes = {
-        key: nearest(alike, question.algorithm, call, sizes, row) for key, alike in _by_launch(launches).items()
-    }
-    fitting = {key: outcome for key, outcome in outcomes.items() if outcome[0].fits}
-    best = _fastest(question, sizes, fitting or outcomes, given)
-    lines = [misfit(*outcome[1:], outcome[0]) for outcome in outcomes.values() if not outcome[0].fits]
-    return replace(best, implementation=kernels.name, others=tuple(dict.fromkeys(lines)))
+    kernels, outcomes = _chosen(question, tried, given)
+    for each, found in tried:
+        label = "" if each is kernels else f"{each.name}: "
+        if each is kernels or not any(outcome[0].fits for outcome in found.values()):
+            others += [label + misfit(*known[1:], known[0]) for known in found.values() if not known[0].fits]
+    return replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)))
 
 
 Outcomes = Mapping[tuple[int, int], tuple[Check, Placement, Launch]]
 """Checks by warps and stages, each with its placement and launch."""
 
 
-def _by_launch(
-    launches: list[tuple[Placement, Launch]],
-) -> Mapping[tuple[int, int], list[tuple[Placement, Launch]]]:
+def _of_kernels(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Outcomes:
+    """Check a tile in every launch of one implementation."""
+    bound, call, kernels = question.bound({}), as_attention(question.call.longest), question.library
     grouped: dict[tuple[int, int], list[tuple[Placement, Launch]]] = {}
-    for placement, launch in launches:
+    for placement, launch in launches_at(bound, call, question.device, kernels, given):
         grouped.setdefault((launch.warps, launch.stages), []).append((placement, launch))
-    return grouped
+    row = shipped_row(kernels, call, question.device, bound.options)
+    return {key: nearest(alike, question.algorithm, call, sizes, row) for key, alike in grouped.items()}
 
 
-def _fastest(question: Question, sizes: Mapping[str, int], outcomes: Outcomes, given: Mapping[str, Any]) -> Check:
-    """Return the check of the fastest launch that fits, else of the one that exceeds least."""
-    first = min(outcomes.values(), key=lambda outcome: excess(outcome[0]))[0]
-    if len(outcomes) == 1 or not first.fits or not has_rates(question.device, question.call.dtype):
-        return first
-    launch = FrozenDict({name: given[name] for name in LAUNCH_NAMES & given.keys()})
-    timed = question.launched({**sizes, **launch})
-    return outcomes[timed.tiles["warps"], timed.tiles["stages"]][0]
+def _chosen(
+    question: Question, tried: Sequence[tuple[Implementation, Outcomes]], given: Mapping[str, Any]
+) -> tuple[Implementation, Check]:
+    """Return the fastest launch that fits, with its kernels, else the one that exceeds least."""
+    every = [(kernels, *outcome) for kernels, found in tried for outcome in found.values()]
+    fitting = [one for one in every if one[1].fits]
+    if len(fitting) < 2 or not has_rates(question.device, question.call.dtype):
+        return min(fitting or every, key=lambda one: excess(one[1]))[:2]
+    timed = estimated(question, given)
+    launch = {name: timed.tiles[name] for name in LAUNCH_NAMES}
+    return next(
+        (kernels, outcome)
+        for kernels, outcome, *_ in fitting
+        if kernels.name == timed.implementation and launch.items() <= outcome.tiles.items()
+    )

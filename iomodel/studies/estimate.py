@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, name_of
@@ -91,9 +92,8 @@ def estimate(
         The assumptions of the model beside the figures of the device.
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`. The default is the fastest of those that run the call
-        there, each at the tile and the options that its library takes; of several within 0.5 % the first listed.
-        Tiles that do not fit it are timed in the fastest of the others in which they fit.
-        Without tiles, the options that its kernels choose per call are chosen too.
+        there: at the given tiles, else each at the tile and the options that its library takes, where the first listed
+        of several within 0.5 % counts. Options that the kernels choose per call are chosen too.
     **options
         Options of the algorithm, and ``packed=True``.
 
@@ -139,7 +139,9 @@ def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Est
     tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     for name in LAUNCH_NAMES & tile_mapping.keys():
         as_integer(name, tile_mapping[name])
-    return question.by_first(lambda asked: _at(asked, _with_searched(asked, tile_mapping), tile_mapping))
+    return question.by_fastest(
+        lambda asked: _at(asked, _with_searched(asked, tile_mapping), tile_mapping), attrgetter("seconds")
+    )
 
 
 def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int]) -> Estimate:
@@ -158,7 +160,7 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
         part, own = question.choosing(whole.options), sizes
         if part.call.direction != direction:
             part, own = question.in_direction(direction, whole.options, saving=True), of_pass(direction, sizes)
-        one, name = part.by_first(partial(fastest, own=own))
+        one, name = part.by_fastest(partial(fastest, own=own), lambda found: found[0].seconds)
         timed.append(one)
         kernels.append(name)
     hosted = max((one.clock.parameters for one in timed), key=lambda values: values.host_launch)

@@ -18,6 +18,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.nests.algorithm import Algorithm
+from iomodel.placement.front_ends import with_legal_pages
 from iomodel.placement.implementations import implementations_for, stand_in
 from iomodel.solving.default_tiles import default_tiles
 from iomodel.solving.question import Question
@@ -112,7 +113,8 @@ class AttentionClock:
         """Rank a candidate by the time of its fastest launch [s]."""
         if tiles is None:
             return self._timed(algorithm, call, tiles, options, kernels).seconds
-        asked = Question.ask(algorithm, call, self.device, kernels, options, parameters=self.parameters)
+        paged = _paged(algorithm, call, kernels)
+        asked = Question.ask(algorithm, paged, self.device, kernels, options, parameters=self.parameters)
         return asked.launched(tiles).seconds
 
     def _timed(
@@ -123,8 +125,9 @@ class AttentionClock:
         options: Mapping[str, Any],
         kernels: str | None,
     ) -> Span:
+        paged = _paged(algorithm, call, kernels)
         result = estimate(
-            algorithm, call, self.device, tiles, parameters=self.parameters, implementation=kernels, **options
+            algorithm, paged, self.device, tiles, parameters=self.parameters, implementation=kernels, **options
         )
         return attention_span(result, self._conversion(call, result.cost))
 
@@ -184,7 +187,7 @@ class AttentionClock:
             options = {**options, "splits": min(options["splits"], 4)}
         try:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
-            typical = call.model_copy(update={**lengths, "mask": _typical_mask(call)})
+            typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
             return default_tiles(asked)[0], asked.library.name
         except IOModelError:
@@ -201,6 +204,12 @@ def attention_span(result: Estimate, least: float = 0.0) -> Span:
         tuple(result.breakdown.items()),
         tuple(result.tiles.items()),
     )
+
+
+def _paged(algorithm: Algorithm, call: Attention, kernels: str | None) -> Attention:
+    """Return a call with the pages that an engine gives to its kernels."""
+    known = (each for each in algorithm.implementations if each.name == kernels)
+    return next((with_legal_pages(each.front_end, call) for each in known), call)
 
 
 def _whole_tiles(options: Mapping[str, Any], tiles: Mapping[str, int] | None, call: Attention) -> Mapping[str, Any]:

@@ -56,7 +56,21 @@ class PassPoints:
     def fastest(self, numbers: Columns, options: Columns, size: int, searched: bool = False) -> Fastest:
         """Time the points at their tiles, each at its fastest launch and, unless `searched`, options not given."""
         choice = "given" if searched else "searched"
-        return self.by_kernels(numbers, options, size, lambda timer, *points: timer._over_kinds(*points, choice))
+
+        def run(timer: PassPoints, *points: Any) -> Fastest:
+            return timer._over_kinds(*points, choice)
+
+        if self.question.implementation is not None or KERNELS in numbers or not TILE_NAMES & numbers.keys():
+            return self.by_kernels(numbers, options, size, run)
+        result = Fastest.none(size)
+        for where, kernels in self._legal(numbers, options, size):
+            here, own = _at(where, numbers, options)
+            found = Fastest.none(len(where))
+            for number in kernels or [NO_KERNEL]:
+                part = run(self._by(number), here, own, len(where))
+                found.offer(np.isfinite(part.seconds), part.seconds, {**part.columns, KERNELS: number})
+            result.place(where, found)
+        return result
 
     def by_kernels(self, numbers: Columns, options: Columns, size: int, run: Run) -> Fastest:
         """Run each point by its default implementation, and by the next where no launch of that one fits.
@@ -67,7 +81,7 @@ class PassPoints:
             return run(self, numbers, options, size)
         result = Fastest.none(size)
         for where, kernels in self._legal(numbers, options, size):
-            here, own = ({name: at_places(value, where) for name, value in each.items()} for each in (numbers, options))
+            here, own = _at(where, numbers, options)
             if not kernels:
                 part = run(self, here, own, len(where))
                 part.columns[KERNELS] = np.full(len(where), NO_KERNEL)
@@ -78,9 +92,7 @@ class PassPoints:
             for rank in range(len(kernels)):
                 for number in np.unique(order[rank, left]):
                     places = left[order[rank, left] == number]
-                    inputs, chosen = (
-                        {name: at_places(value, places) for name, value in each.items()} for each in (here, own)
-                    )
+                    inputs, chosen = _at(places, here, own)
                     part = run(self._by(kernels[number]), inputs, chosen, len(places))
                     part.columns[KERNELS] = np.full(len(places), kernels[number])
                     result.place(where[places], part)
@@ -91,6 +103,8 @@ class PassPoints:
 
     def _by(self, number: int) -> PassPoints:
         """Return the timer of one implementation."""
+        if number == NO_KERNEL:
+            return self
         if number not in self.others:
             kernels = self.question.algorithm.implementations[number]
             self.others[number] = replace(self, question=self.question.by(kernels), clocks={}, others={})
@@ -147,7 +161,7 @@ class PassPoints:
             rest = np.flatnonzero(np.isinf(seconds))
             if not len(rest):
                 break
-            here, own = ({name: at_places(value, rest) for name, value in each.items()} for each in (numbers, options))
+            here, own = _at(rest, numbers, options)
             chosen = choose(here, own, len(rest))
             feasible = np.isfinite(chosen.seconds)
             for name, values in chosen.columns.items():
@@ -283,6 +297,12 @@ class PassPoints:
         """Return the first of some calls."""
         fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
         return Attention(**{**self.called.fields, **fields})
+
+
+def _at(where: Any, numbers: Columns, options: Columns) -> tuple[Columns, Columns]:
+    """Return the numbers and the options of some of the points."""
+    here, own = ({name: at_places(value, where) for name, value in each.items()} for each in (numbers, options))
+    return here, own
 
 
 def filled(columns: Columns, found: Any) -> Columns:
