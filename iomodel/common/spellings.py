@@ -40,9 +40,10 @@ def dtype_name(value: Any) -> Any:
 def _foreign(value: Any) -> str | None:
     """Return the name of a dtype of NumPy, ml_dtypes, JAX or PyTorch, none of which is imported here; else None."""
     if isinstance(value, type):
-        value = getattr(value, "dtype", None) and (value.dtype if hasattr(value.dtype, "kind") else value)
-        if isinstance(value, type):  # a scalar of NumPy or ml_dtypes
-            return value.__name__
+        own = getattr(value, "dtype", None)
+        if not hasattr(own, "kind"):  # no scalar of JAX
+            return value.__name__ if own is not None else None  # a scalar of NumPy or ml_dtypes, or no dtype
+        value = own
     if hasattr(value, "kind") and hasattr(value, "itemsize"):  # a dtype of NumPy
         return str(value.name)
     return str(value) if type(value).__name__ == "dtype" and type(value).__module__ == "torch" else None

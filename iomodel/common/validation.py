@@ -146,12 +146,12 @@ class Model(BaseModel, PlainData):
     def template(self) -> dict[str, Any]:
         """The fields without those that have a default taken from others."""
         own = {name: getattr(self, name) for name in type(self).model_fields}
-        made = {
+        made: dict[str, Any] = {
             name: field.default_factory
             for name, field in type(self).model_fields.items()
             if field.default_factory_takes_validated_data
         }
-        return {name: value for name, value in own.items() if name not in made or made[name](own) != value}  # type: ignore[operator, call-arg]
+        return {name: value for name, value in own.items() if name not in made or made[name](own) != value}
 
     @classmethod
     def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:

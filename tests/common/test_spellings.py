@@ -92,7 +92,7 @@ def test_masks_take_their_data_by_position() -> None:
     assert Documents([3, 5], True) == Documents(lengths=[3, 5], causal=True)
     assert BlockMask([[1]], 4, 8) == BlockMask(blocks=[[1]], block_q=4, block_kv=8)
     for wrong in (lambda: Window(1, 2, 3), lambda: Window(1, left=1), lambda: Attention(1)):  # type: ignore[call-arg, misc]
-        with pytest.raises(iomodel.InputError, match="values given|by position"):
+        with pytest.raises(iomodel.InputError, match=r"values given|by position"):
             wrong()
 
 
