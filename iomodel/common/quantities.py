@@ -66,7 +66,7 @@ def quantity(name: str, value: Any) -> Any:
         if most is not None and type(value) in (int, float) and most < value < float("inf"):
             raise InputError(
                 f"{name}: {shown(value)} given without a unit; allowed: seconds up to {most:g}, or with a unit, such "
-                f"as '{value:g}ms'"
+                f"as '{shown(value, 12)}ms'"
             )
         return value
     if unit is None or value.isdigit():
