@@ -59,19 +59,16 @@ def index_pairs_twice(w: Pairs) -> int:
 
 def created(w: Pairs, size: int) -> int:
     """Bound the accesses from phases of loads and creations, in `size` elements; at most 0 where it says nothing."""
-    phases = _ceil(w.count * (w.width + w.value_width), _products_of_a_phase(w, size, 1))
-    return 2 * size * (phases - w.units) - w.count
+    return created_in_bytes(w, (1, 1), size)
 
 
 def created_in_bytes(w: Pairs, widths: tuple[int, int], size: int) -> int:
     """Return the bound of :func:`created` in bytes, for Q and O and for K and V of two widths [B]."""
     narrow, wide = min(widths), max(widths)
-    phases = _ceil(w.count * (w.width + w.value_width), _products_of_a_phase(w, size, narrow * widths[0] * widths[1]))
+    weight, shared = narrow * widths[0] * widths[1], 1 if w.key_values else 2
+    products = w.count * (w.width + w.value_width)
+    phases = _ceil(products, max(1, isqrt(shared * size**3 // weight)))
     return (2 * size - wide + 1) * (phases - w.units) - narrow * w.count
-
-
-def _products_of_a_phase(w: Pairs, size: int, weight: int) -> int:
-    return max(1, isqrt((1 if w.key_values else 2) * size**3 // weight))
 
 
 def formed(pairs: int, product: int, size: int) -> int:
