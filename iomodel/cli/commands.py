@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from iomodel.cli.signature import with_signature
+from iomodel.cli.spellings import check_once, command_meant, respelled
 
 PANELS = {
     "One call": {
@@ -127,6 +128,13 @@ class LazyGroup(PlainText, TyperGroup):
         panel = next(panel for panel, names in PANELS.items() if name in names)
         return TyperCommand(name, help=text, rich_help_panel=panel)
 
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Parse the words of the root command, of which the first may be a synonym of a command."""
+        first = [command_meant(word, self.commands) for word in arguments[:1]]
+        if first == ["--help"] and arguments[1:]:  # iomodel help tiles
+            return self.parse_args(context, [arguments[1], "--help"])
+        return super().parse_args(context, [*first, *arguments[1:]])
+
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
         """Parse the words of the root command, whose help page imports every command."""
         with _whole_modules():
@@ -155,7 +163,20 @@ class PlainCommand(PlainText, TyperCommand):
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         """Keep the words for the help page, and parse them."""
         context.meta[WORDS] = tuple(arguments)
-        return super().parse_args(context, arguments)
+        return super().parse_args(context, respelled(arguments, self.params))
+
+    def make_parser(self, context: Any) -> Any:
+        """Return the parser of the words, which refuses an option that is given twice."""
+        parser: Any = super().make_parser(context)
+        parse = parser.parse_args
+
+        def parse_once(**words: Any) -> Any:
+            values, rest, order = parse(**words)
+            check_once(order)
+            return values, rest, order
+
+        parser.parse_args = parse_once
+        return parser
 
     def get_params(self, context: Any) -> list[Any]:
         """Return the parameters; on a help page those of the named algorithm."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self, TypeGuard
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from iomodel.common.results import PlainData
-from iomodel.errors import InputError, UnknownNameError, nearest_names, shown, shown_name
+from iomodel.errors import InputError, UnknownNameError, hinted, shown, shown_name
 
 LARGEST = 10**18
 """Largest accepted length or count, far above any use."""
@@ -228,6 +228,4 @@ def _written(figure: Any) -> Any:
 def _unknown(name: str, value: str, fields: Sequence[str]) -> str:
     if not fields:
         return f"{value} given; allowed: no such field"
-    near = [repr(field) for field in nearest_names(name, fields)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-    return f"{value} given for an unknown field{hint} allowed: {', '.join(fields)}"
+    return f"{value} given for an unknown field; {hinted(name, fields)}allowed: {', '.join(fields)}"

@@ -464,7 +464,7 @@ BAD = {
     "plan": "model: not given, but required; allowed: a model, or its file",
     "plot traffics": "command: 'traffics' is unknown; did you mean 'traffic'? allowed: roofline",
     "tiles flash2 extra": "unexpected extra argument",
-    f"tiles flash2 {SHAPE} --causal": "--causal: no option of iomodel tiles; did you mean --mask causal? allowed: ",
+    f"tiles flash2 {SHAPE} --backward": "--backward: no option of iomodel tiles; did you mean --direction backward? ",
     f"tiles flash2 {SHAPE} --qlen 8": "--qlen: no option of iomodel tiles; did you mean --q-len? allowed: ",
     "fleet llama-3-8b --load 3": "prompt, output, ttft, tpot: not given, but required; allowed: values, such as",
     "plan llama-3-8b --ttft 3": "--ttft: no option of iomodel plan, but of fleet, pareto; allowed: ",
@@ -616,7 +616,8 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
 
 def refused(out, err):
     """Check that stdout is one JSON object with the line of stderr."""
-    (told,) = json.loads(out).values()
+    schema, told = json.loads(out).values()
+    assert schema == "iomodel.error/1"
     assert set(told) == {"code", "message"}
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in told["message"])
     return f"iomodel: {shown}\n" == err
