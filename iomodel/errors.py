@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from iomodel import synonyms
-
 __all__ = ["IOModelError", "InfeasibleError", "InputError", "SpecError", "UnfinishedError", "UnknownNameError"]
 
 
@@ -98,6 +96,8 @@ def hinted(given: object, names: Sequence[str]) -> str:
     >>> hinted("casual", ["full", "causal"]), hinted("cudnn", ["flash2"])
     ("did you mean 'causal'? ", 'no kernel of cuDNN is on file; ')
     """
+    from iomodel import synonyms
+
     near = [repr(name) for name in nearest_names(given, names)]
     if near:
         return f"did you mean {' or '.join(filter(None, [', '.join(near[:-1]), near[-1]]))}? "
@@ -121,6 +121,8 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     letters, words = _letters(wanted), _words(wanted)
     if not letters:
         return []
+    from iomodel import synonyms
+
     same = [name for name in names if _letters(name) == letters] or synonyms.meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
     if not near and not synonyms.known(wanted):
@@ -129,18 +131,21 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
 
 
 def _edited(wanted: str, names: Sequence[str]) -> list[str]:
-    """Select the names that the fewest edits lead to, one or, in a long word, two; else those that the text begins."""
-    most = 2 if len(wanted) >= LONG else 1
+    """Select the names that the fewest edits lead to, one or, in a long word, two; else those with other digits."""
+    most = 2 if len(wanted) >= LONG else int(len(wanted) > SHORT)
     for parts in (names, [name.partition("-")[0] for name in names]):
         edits = {name: _edits(wanted, part, most) for name, part in zip(names, parts, strict=True)}
         least = min(filter(None, edits.values()), default=None)
         if least:
             return [name for name, count in edits.items() if count == least]
-    return [name for name in names if len(name) >= 3 and wanted.startswith(name)]
+    stem = wanted.rstrip("0123456789")
+    return [name for name in names if len(name) > SHORT and wanted.startswith(name)] or [
+        name for name in names if stem and stem == name.rstrip("0123456789")
+    ]
 
 
-LONG = 8
-"""Letters from which on a word may have two mistakes."""
+SHORT, LONG = 2, 8
+"""Letters up to which a word has no mistake, and from which on it may have two."""
 
 
 def _edits(wanted: str, name: str, most: int) -> int | None:

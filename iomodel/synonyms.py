@@ -62,7 +62,7 @@ SAME = {
     "sram_bytes": "smem smem_bytes shared_memory shared_memory_bytes sram_size",
     "time seconds": "time seconds measured measured_time measured_seconds runtime elapsed time_s",
     # files
-    "out": "output out_file output_file outfile save",
+    "out": "output csv plot out_file output_file outfile save",
     # arguments of commands
     "algorithm algorithms": "algo",
     "model": "model_name model_path model_id",
@@ -92,7 +92,7 @@ LIKELY = {
     "full": "none no_mask bidirectional dense unmasked",
     "documents": "varlen document doc ragged",
     "blocks": "block_sparse block_mask",
-    "out": "output file csv plot",
+    "out": "file",
     "json": "format as_json",
     "memory_utilization": "mem_fraction_static memory_fraction",
     "standard tiled_query": "naive vanilla unfused math",

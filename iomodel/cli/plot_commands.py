@@ -41,7 +41,7 @@ Algorithms = Annotated[
     typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names),
 ]
 FILE = [
-    option("output", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
+    option("out", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
@@ -64,7 +64,7 @@ def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) ->
     """Draw estimates under the roofs of a device.
 
     Example:
-      iomodel plot roofline flash2 flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output roofline.svg
+      iomodel plot roofline flash2 flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out roofline.svg
     """
     from iomodel.plots import roofline as draw
 
@@ -77,7 +77,7 @@ def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     """Draw the estimated time of every resource, with the limiting one marked.
 
     Example:
-      iomodel plot breakdown flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output breakdown.svg
+      iomodel plot breakdown flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out breakdown.svg
     """
     from iomodel.plots import breakdown as draw
 
@@ -90,7 +90,7 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
     """Draw HBM traffic against SRAM, with the lower bounds.
 
     Example:
-      iomodel plot traffic flash2 --hardware a100-sxm4-80gb,h100-sxm5 --q-len 4096 --head-dim 64 --output traffic.svg
+      iomodel plot traffic flash2 --hardware a100-sxm4-80gb,h100-sxm5 --q-len 4096 --head-dim 64 --out traffic.svg
     """
     from iomodel.plots import traffic_against_sram
 
@@ -112,7 +112,7 @@ def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     """Draw the time of every tile that fits a device, with the fastest and the shipped tile marked.
 
     Example:
-      iomodel plot times flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output times.svg
+      iomodel plot times flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out times.svg
     """
     from iomodel.plots import tile_times as draw
 
@@ -125,7 +125,7 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     """Draw the feasible tiles, coloured by their traffic, and mark a given tile.
 
     Example:
-      iomodel plot feasible flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output map.svg
+      iomodel plot feasible flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out map.svg
     """
     from iomodel.plots import feasible_tiles
 
@@ -145,7 +145,7 @@ def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     """Draw the schedule of a small call: each tile that moves, a lane for each tensor.
 
     Example:
-      iomodel plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16 --output moves.svg
+      iomodel plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16 --out moves.svg
     """
     from iomodel.plots import moves as draw
     from iomodel.studies.trace.trace import trace
@@ -161,7 +161,7 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the buffers of a thread block in shared memory, registers and tensor memory, by default of the shipped tile.
 
     Example:
-      iomodel plot chip flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output chip.svg
+      iomodel plot chip flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out chip.svg
     """
     from iomodel.plots import on_chip as draw
 
@@ -179,7 +179,7 @@ def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: 
     """Draw traffic, work or time of algorithms over a length, and mark where the best one changes.
 
     Example:
-      iomodel plot crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --output crossover.svg
+      iomodel plot crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --out crossover.svg
     """
     from iomodel.plots import crossover as draw
 
@@ -192,7 +192,7 @@ def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     """Draw the least traffic at every size of the memory, above the lower bound of any schedule.
 
     Example:
-      iomodel plot staircase flash2 flash1 --q-len 2048 --head-dim 64 --output staircase.svg
+      iomodel plot staircase flash2 flash1 --q-len 2048 --head-dim 64 --out staircase.svg
     """
     from iomodel.plots import staircase as draw
 
@@ -214,7 +214,7 @@ def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[
     """Draw a picture, write it, and print its path; check the path before drawing."""
     from iomodel.plots.canvas import save, writable
 
-    output = f"iomodel-{picture}.png" if arguments["output"] is None else arguments["output"]
+    output = f"iomodel-{picture}.png" if arguments["out"] is None else arguments["out"]
     overwrite = bool(arguments["force"])
     writable(output, overwrite=overwrite)
     figure = draw()

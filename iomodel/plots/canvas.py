@@ -167,7 +167,7 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
     >>> save(None, "roofline.pdf")
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: output: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
+    iomodel.errors.InputError: out: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
     """
     target = writable(path, overwrite=overwrite)
     if not hasattr(figure, "savefig"):

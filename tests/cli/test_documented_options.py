@@ -24,6 +24,9 @@ CALLED = {
     "diagnose": "studies.diagnosis.diagnose:diagnose",
     "crossover": "studies.crossovers.crossovers:crossovers",
     "staircase": "solving.staircase:staircase",
+    "step": "planning.step.step:step",
+    "optimum": "counting.optimum:optimum",
+    "bounds": "counting.bounds:lower_bounds",
     "judge": "studies.judge:judge",
     "calibrate": "devices.calibration.calibrate:calibrate",
 }
@@ -41,7 +44,7 @@ OBJECTS = {
 """Options of parameters that are objects."""
 RENAMED = {"price_per_hour": "price", "prices": "price", "seconds": "time", "heads": "heads_traced"}
 """Options with a name of their own; the lengths of heads are a field of a workload."""
-SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "csv", "plot", "events", "progress"}
+SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "events", "progress", "fail", "latex"}
 """Options of what a command prints or writes, and the parameter of a progress bar."""
 
 
