@@ -51,13 +51,24 @@ def front_page(about: str, readers: Mapping[str, Mapping[str, str]]) -> str:
     """Write the help page of all commands, what each answers, by reader."""
     width = get_terminal_size().columns
     wide = width >= NARROW
-    lines = [*wrap("Usage: iomodel COMMAND [ARGUMENT] [OPTIONS]; the options: iomodel COMMAND --help", width)]
-    lines += wrap(about, width)
+    lines = [
+        *wrap(
+            "Usage: iomodel COMMAND [ARGUMENT] [OPTIONS]; the options: iomodel COMMAND --help",
+            width,
+            break_on_hyphens=False,
+        )
+    ]
+    lines += wrap(about, width, break_on_hyphens=False)
     for reader, commands in readers.items():
         cells = [f"  {name:{NAME}}{text}" for name, text in commands.items()]
         rows = zip_longest(cells[::2], cells[1::2], fillvalue="") if wide else ((cell, "") for cell in cells)
         lines += [reader, *(f"{left:{NARROW // 2}}{right}".rstrip() for left, right in rows)]
-    return "\n".join([*lines, *wrap("Options: --help, --version, --install-completion, --show-completion", width)])
+    return "\n".join(
+        [
+            *lines,
+            *wrap("Options: --help, --version, --install-completion, --show-completion", width, break_on_hyphens=False),
+        ]
+    )
 
 
 def shown(parameters: Iterable[Any]) -> list[Any]:

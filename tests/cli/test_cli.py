@@ -297,7 +297,7 @@ def test_every_option_says_what_it_does_and_who_takes_it(answer):
     options = {name for known in found for name in known.options} | {"packed"}
     options |= {name for known in found for way in known.directions for name in known.written(way)}
     assert {p.name for p in ALGORITHM} == options == set(MEANINGS)
-    text = " ".join(answer("cost --help").replace("│", " ").split())
+    text = " ".join(answer("cost --help-all").replace("│", " ").split())
     for said in (
         "flash2 backward: add to dQ",
         "flash2 forward, flash3 forward, split_kv: store",
@@ -374,7 +374,9 @@ def test_help_after_an_algorithm_is_of_that_algorithm(answer, line, shown, hidde
     assert words < set(of_all)
 
 
-@pytest.mark.parametrize("command", [*({*COMMANDS} - {"plot"}), *(f"{name} flash2" for name in ("tiles", "check", "trace"))])
+@pytest.mark.parametrize(
+    "command", [*({*COMMANDS} - {"plot"}), *(f"{name} flash2" for name in ("tiles", "check", "trace"))]
+)
 def test_a_help_page_shows_forty_options_and_names_the_one_with_all(answer, command):
     few, every = (
         set(re.findall(r"│ +(--[a-z-]+)", answer(f"{command} {asked}"))) for asked in ("--help", "--help-all")
@@ -557,7 +559,7 @@ BAD = {
     "cost flash2 --q-len -8 --head-dim 8": "q_len: -8 given; allowed: at least 1",
     "cost flash2 --q-len 8.5 --head-dim 8": "q_len: '8.5' given; allowed: an integer in digits",
     "cost flash2 --q-len 8.0 --head-dim 8": "q_len: '8.0' given; allowed: an integer in digits, such as 8",
-    "cost flash2 --q-len 8k --head-dim 8": "q_len: '8k' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len 8ki --head-dim 8": "q_len: '8ki' given; allowed: an integer in digits",
     "cost flash2 --q-len 8,192 --head-dim 8": "q_len: '8,192' given; allowed: an integer in digits, such as 8192",
     "cost flash2 --q-len NaN --head-dim 8": "q_len: 'NaN' given; allowed: an integer in digits",
     "cost flash2 --q-len inf --head-dim 8": "q_len: 'inf' given; allowed: an integer in digits",
