@@ -163,7 +163,7 @@ def _whole_modules() -> Iterator[None]:
     except EOFError as error:
         *_, (innermost, _) = walk_tb(error.__traceback__)
         file = innermost.f_locals.get("bytecode_path", "a compiled module")
-        raise DamagedModuleError(f"{file} is damaged ({error}); allowed: whole .pyc files; delete it") from error
+        raise DamagedModuleError(f"{file} is damaged ({error}); delete it, and Python writes it anew") from error
 
 
 class PlainCommand(PlainText, TyperCommand):

@@ -189,7 +189,7 @@ def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: 
 @plot.command(cls=PlainCommand)
 @with_options(*calls.STEPPED, FILE)
 def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
-    """Draw the least traffic at every size of the memory, above the lower bound of any schedule.
+    """Draw the least traffic at every size of the memory, above the lower bound for every schedule.
 
     Example:
       iomodel plot staircase flash2 flash1 --q-len 2048 --head-dim 64 --out staircase.svg
