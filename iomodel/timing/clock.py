@@ -17,7 +17,7 @@ from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.check import checked, excess, refused_launch
+from iomodel.placement.check import checked, excess, off_steps, refused_launch
 from iomodel.placement.fit import in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
@@ -302,8 +302,8 @@ class Clock:
         nearest, (placement, launch) = min(zip(checks, tried, strict=True), key=lambda pair: excess(pair[0]))
         shared = nearest.resources["shared memory"].used
         lacking = {name: resource for name, resource in nearest.resources.items() if resource.slack < 0}
-        if [*lacking] == ["MMA shape"] and not placement.residency.sizes:
-            return InfeasibleError(_off_step(placement, launch, nearest.tiles), least=shared, unit="B")
+        if [*lacking] == ["MMA shape"]:
+            return InfeasibleError(off_steps(placement, launch, nearest.tiles), least=shared, unit="B")
         over = ", ".join(
             f"{name} by {-resource.slack:,}" + f" {resource.unit}" * (resource.unit != "-")
             for name, resource in lacking.items()
@@ -311,17 +311,6 @@ class Clock:
         return InfeasibleError(
             f"tiles: {dict(nearest.tiles)} given; on {self.hardware.name} they exceed {over}", least=shared, unit="B"
         )
-
-
-def _off_step(placement: Placement, launch: Launch, tiles: Mapping[str, int]) -> str:
-    """Name the tiles that are no multiple of the rows that the matrix instructions of a launch take."""
-    steps = dict(zip(placement.tiles, placement.steps(launch), strict=True))
-    off = [
-        f"{name}: {tiles[name]} given; allowed: multiples of {step}"
-        for name, step in steps.items()
-        if tiles[name] % step
-    ]
-    return f"{'; '.join(off)} with {launch.warps} warps, the rows of their matrix instructions"
 
 
 def _in_one_launch(parts: Iterable[tuple[Shape, Sequence[KernelWork]]]) -> tuple[KernelWork, ...]:

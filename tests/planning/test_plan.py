@@ -75,7 +75,7 @@ def test_without_a_layout_the_least_ranks_that_do():
     assert (least.count, least.layout, least.replicas) == (2, Layout(tensor_parallel=2), 1)
     with pytest.raises(InfeasibleError, match=r" per device \(h100-sxm5, one device\); try 2 devices \(TP 2\), "):
         plan("llama-3-70b", H100, count=1, **CHAT)
-    with pytest.raises(InfeasibleError, match=r"\(h100-sxm5, TP 8\); allowed: 16 devices \(TP 8, PP 2\)"):
+    with pytest.raises(InfeasibleError, match=r"\(h100-sxm5, TP 8\); try 16 devices \(TP 8, PP 2\)"):
         plan("deepseek-v3", H100, **CHAT)
 
 

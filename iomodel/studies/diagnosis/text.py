@@ -8,8 +8,8 @@ from iomodel.common.display import LIMIT, Mark, Table, figure, sizes_text
 from iomodel.studies.diagnosis.remedies import Remedy
 
 if TYPE_CHECKING:
-    from iomodel.studies.diagnosis.facts import WorkingSet
     from iomodel.studies.diagnosis.diagnose import Diagnosis
+    from iomodel.studies.diagnosis.facts import WorkingSet
 
 Row = tuple[str, str, str]
 
@@ -98,6 +98,6 @@ def _machine(diagnosis: Diagnosis) -> list[Row]:
 
 def _fits(working_set: WorkingSet) -> str:
     """Name the memories that hold a working set, and those that do not."""
-    verbs = {True: "fits", False: "does not fit", None: "may fit"}
+    verbs = {True: "fits {}", False: "does not fit {}", None: "{} unknown"}
     memories = {"an SM": working_set.fits_sm, "the L2": working_set.fits_l2}
-    return ", ".join(f"{verbs[fits]} {name}" for name, fits in memories.items())
+    return ", ".join(verbs[fits].format(name) for name, fits in memories.items())
