@@ -101,6 +101,11 @@ class Solution(Deferred, Result):
         self.__dict__["tiles"] = ChosenTiles(self.tiles, chosen) if chosen else self.tiles
 
     @property
+    def timed(self) -> bool:
+        """True if the time of the tiles is known."""
+        return self.seconds is not None
+
+    @property
     def choice(self) -> Mapping[str, Any]:
         """The tiles with their warps and stages, and every option that is chosen or not the default."""
         options = chosen_options(self.algorithm, self.cost.workload, self.options, self.searched)
