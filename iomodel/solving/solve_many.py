@@ -195,20 +195,20 @@ def _one_at_a_time(asked: Asked, search: Mapping[str, Any], infeasible: str) -> 
     shape, called = asked.called.shape, asked.called
     arguments = {**asked.options, **asked.numbers, **search, **({"epsilon": asked.epsilon} if asked.share else {})}
     found: list[Solution | None] = []
-    least: list[tuple[InfeasibleError, tuple[int, ...]]] = []
+    failed: dict[tuple[int, ...], InfeasibleError] = {}
     for place in np.ndindex(shape):
         try:
             found.append(solve_at(asked.algorithm, called, arguments, place, shape, by_solve=True))
         except InfeasibleError as error:
             found.append(None)
-            least.append((error, place))
+            failed[place] = error
         except InputError as error:
             raise InputError(f"{error}; at index {place}" if place else str(error)) from None
-    if least and infeasible == "raise":
-        error, place = least[0]
+    if failed and infeasible == "raise":
+        place, first = next(iter(failed.items()))
         raise InfeasibleError(
-            f"{error}; at index {place}, the first of {len(least):,} among {len(found):,} problems",
-            least=max(error.least for error, _ in least), unit=error.unit,
+            f"{first}; at index {place}, the first of {len(failed):,} among {len(found):,} problems",
+            least=max(one.least for one in failed.values()), unit=first.unit,
         )  # fmt: skip
     return gathered(asked.algorithm, called, arguments, found)
 

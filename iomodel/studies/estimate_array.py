@@ -77,9 +77,10 @@ def estimate_array(
     >>> [f"{mfu:.2f}" for mfu in times.mfu], times.bound.tolist()
     (['0.47', '0.56', '0.60'], ['matrix', 'matrix', 'matrix'])
     """
-    if hardware is None and not isinstance(workload, Workload | None):
+    second: Any = workload
+    if hardware is None and not isinstance(second, Workload | None):
         warn_renamed("estimate_array(algorithm, hardware)", "iomodel.estimate_array(algorithm, None, hardware)")
-        workload, hardware = None, workload
+        workload, hardware = None, second
     if hardware is None:
         raise InputError("hardware: not given; allowed: a device, such as 'h100-sxm5'")
     device, declaration = as_device(hardware), find_algorithm(algorithm)

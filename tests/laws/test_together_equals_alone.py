@@ -251,7 +251,7 @@ def test_each_call_has_its_own_options(widths: tuple[int, int, int]) -> None:
 
 
 def timed(solution: iomodel.Solution) -> iomodel.Solution:
-    if solution.seconds is None:
+    if not solution.timed:
         raise iomodel.InputError("objective: 'time' given with no implementation")
     return solution
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -256,20 +257,24 @@ def gathered(
 ) -> SolutionArray:
     """Gather the solutions of single problems, None where nothing fits."""
     known = [solution for solution in found if solution is not None]
-    names = dict.fromkeys(name for solution in known for name in solution.tiles)
+    tiles = dict.fromkeys(name for solution in known for name in solution.tiles)
     searched = dict.fromkeys(name for solution in known for name in solution.searched)
 
     def column(value: Callable[[Solution], Any], otherwise: Any = 0) -> Any:
         values = [otherwise if solution is None else value(solution) for solution in found]
-        whole = all(type(each) is int and abs(each) < 2**63 for each in values)
-        dtype = np.int64 if whole else np.float64 if any(type(each) is float for each in values) else object
-        return frozen(np.array(values, dtype=dtype), called.shape)
+        long = any(isinstance(each, int) and abs(each) >= 2**63 for each in values)
+        return frozen(np.array(values, dtype=object if long else None), called.shape)
 
-    timed = [solution for solution in known if solution.timed]
+    def named(names: Iterable[str], value: Callable[[Solution, str], Any]) -> FrozenDict[str, Any]:
+        return FrozenDict({name: column(partial(value, name=name)) for name in names})  # type: ignore[call-arg]
+
+    def seconds(solution: Solution) -> float:
+        return solution.seconds if solution.timed else nan
+
     budget = known[0].budget if known else Budget(0, "B", "", 1)
     return SolutionArray(
         name_of(algorithm),
-        FrozenDict({name: column(lambda solution, name=name: solution.tiles.get(name, 0)) for name in names}),
+        named(tiles, lambda solution, name: solution.tiles.get(name, 0)),
         column(lambda solution: solution.cost.hbm_bytes),
         column(lambda solution: solution.certificate.least_hbm_bytes),
         frozen(np.array([solution is not None for solution in found]), called.shape),
@@ -277,10 +282,9 @@ def gathered(
         budget.unit,
         called,
         FrozenDict(arguments),
-        column(lambda solution: float(solution.seconds) if solution.timed else float("nan"), float("nan"))
-        if timed else None,
-        FrozenDict({name: column(lambda solution, name=name: int(solution.options[name])) for name in searched}),
-    )  # fmt: skip
+        column(seconds, nan) if any(solution.timed for solution in known) else None,
+        named(searched, lambda solution, name: int(solution.options[name])),
+    )
 
 
 Solutions = SolutionArray
