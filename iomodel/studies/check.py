@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
-from iomodel.common.validation import as_mapping
+from iomodel.counting.choice import split_choice
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError
@@ -54,7 +54,7 @@ def check(
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`; by default all that run the call are tried.
     **options
-        Options of the algorithm, and ``packed=True``.
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -69,17 +69,17 @@ def check(
     >>> c.fits, c.tiles["warps"], c.slack["shared memory"], c.binding, c.blocks_per_sm
     (True, 4, 101376, 'registers', 2)
     """
+    tiles, options = split_choice(algorithm, tiles, options, "{'block_q': 128, 'block_kv': 64}")
     question = Question.ask(algorithm, workload, hardware, implementation, options)
     if isinstance(question.call, Call):
         check_kernels(question)
     if tiles is None:
         question, (tiles, chosen) = default_launch(question)
         question = question.choosing(chosen)
-    given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    sizes = question.bound({}).sizes(given)
+    sizes = question.bound({}).sizes(tiles)
     if question.call.direction != "both":
-        return _of_pass(question, sizes, given)
-    launch = {name: given[name] for name in LAUNCH_NAMES & given.keys()}
+        return _of_pass(question, sizes, tiles)
+    launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
     parts = []
     for direction in question.passes:
         part = question.in_direction(direction, question.options)

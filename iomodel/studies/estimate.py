@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bounds import compulsory
+from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
@@ -67,7 +67,7 @@ def estimate(
     algorithm: AlgorithmLike,
     workload: Workload,
     hardware: Hardware | str,
-    tiles: Mapping[str, int] | None = None,
+    tiles: Mapping[str, Any] | None = None,
     *,
     parameters: Parameters = DEFAULT,
     implementation: str | Implementation | None = None,
@@ -84,10 +84,10 @@ def estimate(
         usual tiles, and the fastest `splits` if it is not given.
     hardware : Hardware or str
         A device; its `measured` figures take precedence over those of the datasheet.
-    tiles : mapping of tile name to int, optional
-        Tiles [rows], optionally with ``warps`` and ``stages``; the fastest launch of these tiles counts. The default
-        is the tile that the implementation ships for the call, and where it ships none the fastest tiles, as
-        :func:`iomodel.solve` answers them.
+    tiles : mapping of name to int, optional
+        Tiles [rows], optionally with ``warps`` and ``stages`` and options, as the `choice` of a solution; the fastest
+        launch of these tiles counts. The default is the tile that the implementation ships for the call, and
+        where it ships none the fastest tiles, as :func:`iomodel.solve` answers them.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
     implementation : str or Implementation, optional
@@ -95,7 +95,7 @@ def estimate(
         there: at the given tiles, else each at the tile and the options that its library takes, where the first listed
         of several within 0.5 % counts. Options that the kernels choose per call are chosen too.
     **options
-        Options of the algorithm, and ``packed=True``.
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -115,6 +115,7 @@ def estimate(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     device = as_device(hardware)
+    tiles, options = split_choice(algorithm, tiles, options)
     question = Question.ask(algorithm, workload, device, implementation, options, parameters=parameters)
     return estimated(question, tiles)
 
@@ -139,9 +140,11 @@ def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Est
     tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     for name in LAUNCH_NAMES & tile_mapping.keys():
         as_integer(name, tile_mapping[name])
-    return question.by_fastest(
-        lambda asked: _at(asked, _with_searched(asked, tile_mapping), tile_mapping), attrgetter("seconds")
-    )
+
+    def at_tiles(asked: Question) -> Estimate:
+        return _at(asked, _with_searched(asked, tile_mapping), tile_mapping)
+
+    return question.by_fastest(at_tiles, lambda timed: timed.seconds)
 
 
 def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int]) -> Estimate:

@@ -52,7 +52,9 @@ def test_the_tiles_of_a_solution_fit_without_another_argument(name: str, call: A
         return
     outcome = iomodel.check(name, call, device, solution.tiles)
     assert outcome.fits
-    assert outcome.implementation == solution.implementation
+    timed = iomodel.estimate(name, call, device, solution.tiles)
+    assert outcome.implementation == timed.implementation
+    assert timed.seconds <= solution.seconds * (1 + 1e-9)
     without = {tile: size for tile, size in solution.tiles.items() if tile not in ("warps", "stages")}
     assert iomodel.check(name, call, device, without).fits
 

@@ -18,6 +18,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.front_ends import with_legal_pages
 from iomodel.placement.implementations import implementations_for, stand_in
 from iomodel.solving.default_tiles import default_tiles
@@ -189,7 +190,7 @@ class AttentionClock:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
             typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return default_tiles(asked)[0], asked.library.name
+            return _first_listed(asked)
         except IOModelError:
             return None, stand_in(algorithm, call, self.device)
 
@@ -204,6 +205,19 @@ def attention_span(result: Estimate, least: float = 0.0) -> Span:
         tuple(result.breakdown.items()),
         tuple(result.tiles.items()),
     )
+
+
+def _first_listed(question: Question) -> _Tiles:
+    """Return the default tiles of the first implementation listed in which any fit: the serving tables are of it."""
+    failure: IOModelError | None = None
+    for kernels in question.kernels:
+        try:
+            return default_tiles(question.by(kernels))[0], kernels.name
+        except (InputError, InfeasibleError) as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return default_tiles(question)[0], TEXTBOOK.name
 
 
 def _paged(algorithm: Algorithm, call: Attention, kernels: str | None) -> Attention:
@@ -280,7 +294,9 @@ def _fastest_pass(
     if implementation is None and not all(stands_in.values()):
         algorithms = tuple(algorithm for algorithm in algorithms if stands_in[algorithm] is None)
     for algorithm in algorithms:
-        kernels = stands_in[algorithm] if implementation is None else implementation
+        asked = Question.ask(algorithm, call, device, implementation)
+        first = next((known.name for known in asked.kernels), stands_in[algorithm])
+        kernels = first if implementation is None else implementation
         try:
             result = estimate(algorithm, call, device, implementation=kernels, parameters=parameters)
         except (InputError, SpecError, InfeasibleError) as error:

@@ -57,8 +57,8 @@ class PassPoints:
         """Time the points at their tiles, each at its fastest launch and, unless `searched`, options not given."""
         choice = "given" if searched else "searched"
 
-        def run(timer: PassPoints, *points: Any) -> Fastest:
-            return timer._over_kinds(*points, choice)
+        def run(timer: PassPoints, numbers: Columns, options: Columns, size: int) -> Fastest:
+            return timer._over_kinds(numbers, options, size, choice)
 
         if self.question.implementation is not None or KERNELS in numbers or not TILE_NAMES & numbers.keys():
             return self.by_kernels(numbers, options, size, run)
