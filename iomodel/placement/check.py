@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
@@ -245,4 +246,5 @@ def check_layer(
     place = next((name for name in fit.used if name != "shared memory"), "shared memory")
     layout = f"sums in {place}, {stages} buffers of a slice of either operand"
     warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
-    return check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)
+    outcome = check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)
+    return replace(outcome, implementation=find_algorithm(algorithm).implementations[0].name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.counting.choice import split_choice
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
@@ -70,7 +70,7 @@ def check(
     (True, 4, 101376, 'registers', 2)
     """
     tiles, options = split_choice(algorithm, tiles, options, "{'block_q': 128, 'block_kv': 64}")
-    question = Question.ask(algorithm, workload, hardware, implementation, options)
+    question = Question.ask(algorithm, workload, as_device(hardware), implementation, options)
     if isinstance(question.call, Call):
         check_kernels(question)
     if tiles is None:
@@ -92,9 +92,7 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
     """Check the tiles of one pass in every kernel that is asked for."""
     call = question.call
     if isinstance(call, Linear) and question.kernels:
-        return replace(
-            check_layer(question.algorithm, call, question.device, given, sizes), implementation=question.library.name
-        )
+        return check_layer(question.algorithm, call, question.device, given, sizes)
     if not question.kernels:
         cost = question.bound({}).at(sizes)
         return in_memory(question.algorithm, call, question.device, cost, question.implementation is None)

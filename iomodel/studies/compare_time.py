@@ -82,13 +82,15 @@ class TimeComparison(Result, Tabular):
                 "flops_per_second": candidate.flops_per_second,
                 "mfu": candidate.mfu,
                 "bound": candidate.bound,
+                "runs": True,
                 "least_dram_bytes": candidate.dram_bytes[0],
                 "most_dram_bytes": candidate.dram_bytes[1],
             }
             for candidate in self.estimates
         ]
-        absent = {**self.infeasible, **self.without_kernels}
-        return [*timed, *({"algorithm": name, "reason": reason} for name, reason in absent.items())]
+        unfit = ({"algorithm": name, "reason": reason} for name, reason in self.infeasible.items())
+        absent = ({"algorithm": name, "reason": text, "runs": False} for name, text in self.without_kernels.items())
+        return [*timed, *unfit, *absent]
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

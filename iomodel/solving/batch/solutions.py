@@ -205,7 +205,7 @@ class SolutionArray(Elements[Solution], Result, Tabular):
             FrozenDict({**arguments, "hardware": device}),
             None if known["seconds"] is None else array("seconds", known["seconds"]).astype(np.float64),
             FrozenDict({name: array(name, values) for name, values in known["searched"].items()}),
-            None if known["implementations"] is None else np.array(known["implementations"], dtype=str),
+            _names(known["implementations"], known["shape"]),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -236,6 +236,16 @@ class SolutionArray(Elements[Solution], Result, Tabular):
             low, high = array[self.feasible].min(), array[self.feasible].max()
             rows.append((name, f"{low:,} to {high:,}" if low < high else f"{low:,}", unit))
         return [Table(f"{self.algorithm}: {self.shape}", ("", ">value", "unit"), rows)]
+
+
+def _names(values: Any, shape: tuple[int, ...]) -> Any:
+    """Read an array of names; InputError for other values."""
+    if values is None:
+        return None
+    names = np.array(values, dtype=object)
+    if names.shape != tuple(shape) or not all(isinstance(name, str) for name in names.flat):
+        raise InputError(f"implementations: {shown(values)} given; allowed: names in the shape {tuple(shape)}")
+    return names.astype(str)
 
 
 def _called(found: Algorithm, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Calls | Layers:
