@@ -48,7 +48,7 @@ class Question:
     algorithm, call, hardware
         What is computed, on what, where; no hardware with a bare budget.
     implementation : str, Implementation or None
-        The kernels wanted; None for the first that runs the call.
+        The kernels wanted; None for the default one of the call.
     options : mapping of str to Any
         The options that are given; the kernels choose others per call.
     parameters : Parameters

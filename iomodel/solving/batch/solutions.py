@@ -23,7 +23,7 @@ from iomodel.counting.arrays.integers import at_place, frozen
 from iomodel.counting.arrays.layers import Layers, layers
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH, LAUNCH_NAMES, TILES
 from iomodel.placement.budget import Budget
