@@ -72,11 +72,10 @@ def test_the_default_kernel_is_the_fastest_and_the_same_in_every_verb(name: str,
     assert default.seconds <= min(times.values()) * (1 + TIE)
     assert default.seconds == times[default.implementation]
     assert iomodel.solve(name, call, device).implementation == default.implementation
-    fields = {field: getattr(call, field) for field in ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim")}
-    timed = iomodel.estimate_array(name, device, **fields, mask=call.mask, direction=call.direction)
+    timed = iomodel.estimate_array(name, call, device)
     assert str(timed.implementations) == default.implementation
     assert timed.seconds == pytest.approx(default.seconds, rel=1e-9)
-    solved = iomodel.solve_many(name, device, **fields, mask=call.mask, direction=call.direction, objective="time")
+    solved = iomodel.solve_array(name, call, device)
     assert str(solved.implementations) == default.implementation
     assert default.to_dict()["implementation"] == default.implementation
 
