@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from iomodel.testing.machine import HBM, Run, SRAMOverflowError
+from tests.reference.extras import Extras
 from tests.reference.masks import dense_attention, useful_pairs, visible
 
 FLASH_LIKE = ["flash1", "flash2", "flash3", "tiled_query"]
@@ -65,6 +66,8 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     chosen = {"packed": draw(st.booleans())}
     if name == "eager":
         return chosen | {"dropout_pass": draw(st.booleans())}
+    if name == "two_products":
+        return chosen | {gemm: draw(tile) for gemm in GEMM_TILES}
     if name != "standard":
         splits = {"splits": draw(st.integers(1, 6))} if name == "split_kv" else {}
         return chosen | splits | {"block_q": draw(tile), "block_kv": draw(tile)}
@@ -80,7 +83,7 @@ def test_it_computes_attention(name: str, data: st.DataObject, shape: Shape) -> 
     output, lse = dense_attention(*shape.tensors(), shape.visible())
     # HBM starts as NaN, so equality also says that every output element was stored.
     np.testing.assert_allclose(run.O, output, rtol=1e-9, atol=1e-12)
-    if name in {"flash1", "flash2", "flash3", "split_kv"}:
+    if name in {"flash1", "flash2", "flash3", "split_kv", "two_products"}:
         assert run.LSE is not None
         np.testing.assert_allclose(run.LSE, lse, rtol=1e-9, atol=1e-12)
 
@@ -102,7 +105,7 @@ def test_outputs_are_written_once_or_read_back(name: str, data: st.DataObject, s
     run = shape.run(name, **data.draw(options(name)))
     assert run.writes["O"] - run.reads["O"] == run.O.size
     assert (run.reads["O"] > 0) <= (name in {"flash1", "small_cache"})
-    if name in {"flash2", "flash3", "split_kv"}:
+    if name in {"flash2", "flash3", "split_kv", "two_products"}:
         assert run.LSE is not None
         assert run.writes["LSE"] == run.LSE.size
 
@@ -397,3 +400,17 @@ def test_it_shares_nothing_with_the_library_but_the_counting_memory(path: Path) 
             }
     # Nor by a path the syntax tree does not show.
     assert "iomodel" not in text.replace("from iomodel.testing.machine import", "", 1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_two_products_of_a_latent(packed: bool) -> None:
+    """V is the first columns of K: the same output, moves and room as with a copy of them."""
+    shape = Shape(5, 4, 3, 2, group=2)
+    Q, K, _ = shape.tensors()
+    tiles = {"gemm1_m": 2, "gemm1_n": 3, "gemm2_m": 3, "gemm2_n": 1}
+    asked: dict[str, Any] = {"right": 0, "packed": packed, **tiles}
+    apart = ALGORITHMS["two_products"].run(Q, K, K[..., :2], **asked)
+    inside = ALGORITHMS["two_products"].run(Q, K, K[..., :2], extras=Extras(latent=True), **asked)
+    np.testing.assert_array_equal(inside.O, apart.O)
+    assert (inside.reads, inside.writes, inside.sram_peak) == (apart.reads, apart.writes, apart.sram_peak)
+    assert apart.hbm_peak - inside.hbm_peak == K[..., :2].size
