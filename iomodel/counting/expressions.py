@@ -37,7 +37,7 @@ from iomodel.nests.symbols import BY_NAME, by_name
 from iomodel.workloads.call import CACHE_ONLY, Mask, known_mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expressions(Counts[Expr], PlainData):
     """The quantities of one algorithm as sympy expressions over the alphabet, for all batches and heads.
 
@@ -57,6 +57,9 @@ class Expressions(Counts[Expr], PlainData):
     reads: Mapping[str, Expr]
     writes: Mapping[str, Expr]
     substitutions: tuple[Mapping[str, int | Expr], ...] = field(default=(), compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Expressions {self.algorithm}, {self.mask}, {self.direction}>"
 
     @property
     def footprint(self) -> Expr:
