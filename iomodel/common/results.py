@@ -71,21 +71,8 @@ class NamedData(PlainData):
         """Find the shipped data of a name, if there are any."""
 
 
-INTERNAL = frozenset(
-    [
-        "derived",
-        "unless_none",
-        "keys",
-        "enclosing",
-        "later",
-        "constructed",
-        "deferring",
-        "sketch",
-        "element",
-        "records",
-        "headline",
-    ]
-)
+INTERNAL = {"derived", "unless_none", "keys", "enclosing", "later", "constructed", "deferring"}
+INTERNAL |= {"sketch", "element", "records", "headline"}
 """Attributes of results for the package itself."""
 
 

@@ -27,13 +27,13 @@ LARGEST_JSON = 16 * 2**20
 """Size limit of a config, whose lists of quantised modules may be long [B]."""
 
 
-def list_models() -> list[str]:
-    """List the names of the shipped models, sorted.
+def list_models(prefix: str = "") -> list[str]:
+    """List the names of the shipped models, sorted; those of a family with a prefix, in letters of either case.
 
-    >>> "llama-3-8b" in list_models()
-    True
+    >>> "llama-3-8b" in list_models(), list_models("gpt-oss")
+    (True, ['gpt-oss-120b', 'gpt-oss-20b'])
     """
-    return spec_names("models")
+    return spec_names("models", prefix)
 
 
 def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> ModelSpec:

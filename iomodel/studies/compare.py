@@ -15,7 +15,7 @@ from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.errors import InfeasibleError, InputError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import budget_of
 from iomodel.solving.answer import answer
@@ -225,7 +225,7 @@ def _options(
     known = known_options(able, workload.direction)
     for option in options:
         if option not in known:
-            raise UnknownNameError(f"option of {', '.join(able)}", option, known)
+            raise UnknownKeywordError(f"option of {', '.join(able)}", option, known)
     chosen = {name: only_taken(find_algorithm(name), workload.direction, options) for name in able}
     return {name: own for name, own in chosen.items() if _allowed(name, workload, own)}
 

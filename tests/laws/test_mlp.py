@@ -171,7 +171,7 @@ def test_experts_of_unequal_loads_are_the_sum_over_their_loads(loads: list[int],
     assert (cost.flops, cost.exps, cost.atomics) == (ran.flops, ran.exps, ran.atomics)
     assert (cost.footprint_elements, cost.peak_hbm_elements) == (ran.sram_peak, ran.hbm_peak)
     assert cost.flops == experts.flops
-    (bound,) = iomodel.lower_bounds(case.algorithm, experts, 64).values()
+    (bound,) = iomodel.lower_bounds(experts, algorithm=case.algorithm, sram_elements=64).values()
     assert bound.elements == sum(array.size for array in (*data.values(), ran.outputs["Y"]))
     calls = [w.model_copy(update={"rows": rows, "groups": times}) for rows, times in Counter(loads).items()]
     parts = [iomodel.cost(case.algorithm, call, case.tiles, **case.options) for call in calls]
@@ -259,7 +259,7 @@ def test_its_arrays_and_its_bound_are_those_of_each_call(case: Case, rows: list[
     for i, count in enumerate(rows):
         one = case.call.model_copy(update={"rows": count})
         assert found[i] == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
-    (bound,) = iomodel.lower_bounds(case.algorithm, case.call, 64).values()
+    (bound,) = iomodel.lower_bounds(case.call, algorithm=case.algorithm, sram_elements=64).values()
     w = case.call
     assert bound.elements == w.parameters + 2 * w.groups * w.rows * w.in_features
     assert bound.bytes <= case.cost.hbm_bytes

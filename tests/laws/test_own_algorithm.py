@@ -35,12 +35,12 @@ ANSWERS = {
     "cost_array, one": lambda given: iomodel.cost_array(given, **SHAPES, **TILES)[1],
     "estimate": lambda given: iomodel.estimate(given, CALL, "h100-sxm5"),
     "trace": lambda given: iomodel.trace(given, CALL, "h100-sxm5", TILES).summary,
-    "lower_bounds": lambda given: iomodel.lower_bounds(given, CALL, 4096),
+    "lower_bounds": lambda given: iomodel.lower_bounds(CALL, algorithm=given, sram_elements=4096),
     "optimum": lambda given: iomodel.optimum(given, mask="causal"),
     "check": lambda given: iomodel.check(given, CALL, "h100-sxm5", TILES),
     "least_sram": lambda given: iomodel.theory.least_sram(given, CALL, hbm_bytes=300_000),
     "staircase": lambda given: iomodel.staircase(given, CALL, alignment=32),
-    "crossover": lambda given: iomodel.crossover(given, "standard", CALL, TILES, up_to=500),
+    "crossover": lambda given: iomodel.theory.crossover(given, "standard", CALL, TILES, up_to=500),
     "diagnose": lambda given: iomodel.diagnose(given, CALL, "h100-sxm5", 1e-4, TILES).floor,
 }
 """A question to each function that takes an algorithm."""

@@ -113,7 +113,7 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
 @fraction_of_examples(4)
 def test_its_compulsory_traffic_is_that_of_inputs_and_results(case: Case) -> None:
     ran, w = case.run(), case.call
-    (bound,) = iomodel.lower_bounds(case.algorithm, w, 64).values()
+    (bound,) = iomodel.lower_bounds(w, algorithm=case.algorithm, sram_elements=64).values()
     results = {"O": ran.O, **({"STATE": ran.outputs["STATE"]} if w.stateful else {})}
     moved = {**case.inputs}
     assert bound.elements == sum(data.size for each in (moved, results) for data in each.values())

@@ -28,7 +28,7 @@ PAGED = iomodel.Attention(q_len=2**24, kv_len=2**24, head_dim=64, page_size=48, 
 
 REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "inverse": (
-        lambda: iomodel.crossover("flash2", "standard", W, TILES, up_to=10**17),
+        lambda: iomodel.theory.crossover("flash2", "standard", W, TILES, up_to=10**17),
         "up_to: 100000000000000000 given; allowed: at most 10000000",
     ),
     "crossovers over memory in time": (
