@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from iomodel.common.quantities import LARGEST as LARGEST  # noqa: PLC0414 - rooms import it from here
 from iomodel.common.quantities import count, quantity
 from iomodel.common.results import PlainData
-from iomodel.errors import InputError, UnknownFieldError, UnknownNameError, nearest_names, shown, shown_name
+from iomodel.errors import InputError, UnknownFieldError, UnknownNameError, hinted, shown, shown_name
 
 MOST_ITEMS = 2**20
 """Most values of a range in a field."""
@@ -339,6 +339,4 @@ def _written(figure: Any) -> Any:
 def _unknown(name: str, value: str, fields: Sequence[str]) -> str:
     if not fields:
         return f"{value} given; allowed: no such field"
-    near = [repr(field) for field in nearest_names(name, fields)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-    return f"{value} given for an unknown field{hint} allowed: {', '.join(fields)}"
+    return f"{value} given for an unknown field; {hinted(name, fields)}allowed: {', '.join(fields)}"

@@ -167,7 +167,7 @@ def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "for
     Raises
     ------
     UnknownNameError, InputError
-        An unknown algorithm, mask or option; a mask of which no formula speaks; the serpentine order.
+        An unknown algorithm, mask or option; a mask without a formula; the serpentine order.
 
     Examples
     --------

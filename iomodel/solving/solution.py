@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def _binding(name: str) -> str:
+    """Name what keeps the tiles from growing, in words."""
+    return "none: larger tiles fit, and are slower" if name == "time" else name
+
+
 @dataclass(frozen=True)
 class Solution(Deferred, Result):
     """The best tiles of a call with their exact cost and certificate.
@@ -177,7 +182,7 @@ class Solution(Deferred, Result):
                 if self.placed
                 else [(f"SRAM used of {self.budget.amount:,}", f"{self.footprint:,}", unit)]
             ),
-            ("binding constraint", Mark(why.binding, LIMIT), ""),
+            ("binding constraint", Mark(_binding(why.binding), LIMIT), ""),
             (f"{step.tile} = {step.size:,} would exceed the {step.resource} by", f"{step.excess:,}", step.unit or unit),
         ]
         if why.runner_up is not None:
@@ -197,8 +202,8 @@ class Solution(Deferred, Result):
         if why.lower_bound != why.any_schedule:
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
-            (f"lower bound of any schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
-            *([("on-chip memory of the bounds, registers included", f"{why.memory:,}", "B")] if self.placed else []),
+            (f"lower bound for every schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
+            *([("memory assumed by the bounds (shared + registers)", f"{why.memory:,}", "B")] if self.placed else []),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
         ]
