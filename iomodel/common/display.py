@@ -328,9 +328,9 @@ class Result(Record, Shown, Tabular):
         if not constructed and "__repr__" not in own:
             cls.__repr__ = Shown.__repr__  # type: ignore[method-assign] # a dataclass leaves a method of the class alone
         if "to_dict" in own:
-            cls.to_dict = headed(own["to_dict"])  # type: ignore[method-assign]
+            cls.to_dict = headed(own["to_dict"])
         if "from_dict" in own:
-            cls.from_dict = classmethod(reading(own["from_dict"].__func__))  # type: ignore[assignment]
+            cls.from_dict = classmethod(reading(own["from_dict"].__func__))
 
     to_dict = headed(Record.to_dict)
     from_dict = classmethod(reading(vars(Record)["from_dict"].__func__))

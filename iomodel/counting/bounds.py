@@ -183,8 +183,8 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 
 def _memory(
     call: Workload, hardware: Hardware | str | None, sram_elements: int | None, sram_bytes: int | str | None
-) -> int:
-    """Return the on-chip memory [elements]; raise InputError unless there is exactly one."""
+) -> tuple[int, int | None]:
+    """Return the on-chip memory [elements], [B] where it is in bytes; raise InputError unless there is exactly one."""
     sources = [value for value in (hardware, sram_elements, sram_bytes) if value is not None]
     if len(sources) != 1:
         raise InputError(
@@ -192,10 +192,10 @@ def _memory(
             "'h100-sxm5'"
         )
     if sram_elements is not None:
-        return as_integer("sram_elements", sram_elements)
-    if hardware is not None:
-        sram_bytes = as_device(hardware).on_chip_per_block
-    return max(1, 32 * as_integer("sram_bytes", sram_bytes) // call.narrowest)
+        return as_integer("sram_elements", sram_elements), None
+    given = sram_bytes if hardware is None else as_device(hardware).on_chip_per_block
+    size = as_integer("sram_bytes", given)
+    return max(1, 32 * size // call.narrowest), size
 
 
 def lower_bounds(
@@ -244,16 +244,17 @@ def lower_bounds(
     5368710
     """
     first: Any = workload
-    if algorithm is None and isinstance(hardware, Workload) and not isinstance(first, Workload):
+    second: Any = hardware
+    if algorithm is None and isinstance(second, Workload) and not isinstance(first, Workload):
         warn_renamed("lower_bounds(algorithm, workload)", "iomodel.lower_bounds(workload, algorithm=...)")
-        workload, hardware, algorithm = hardware, None, first
+        workload, hardware, algorithm = second, None, first
     call = as_workload(workload)
     if algorithm is None and isinstance(call, Linear):
         algorithm = "gemm"
     if algorithm is None and not isinstance(call, Call):
         raise InputError(f"algorithm: none given for {shown(call)}; allowed: one, unless for attention or a Linear")
     declaration = None if algorithm is None else find_algorithm(algorithm)
-    size, kind = _memory(call, hardware, sram_elements, sram_bytes), kind_of(call)
+    (size, in_bytes), kind = _memory(call, hardware, sram_elements, sram_bytes), kind_of(call)
     units = as_integer("units", units)
     if declaration is not None:
         check_answers(declaration, kind.operation)
@@ -272,7 +273,7 @@ def lower_bounds(
         counted = Pairs(pairs, call.head_dim, keys, call.value_dim, units, gradients)
         value = VALUES[name](counted, size)
         if value is not None and value > 0:
-            bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, sram_bytes))
+            bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, in_bytes))
     return bounds
 
 
@@ -300,12 +301,12 @@ def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:
     return _least_of_shape(declaration, workload)
 
 
-def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> Bound:
+def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: Any) -> Bound:
     """Return the largest bound that holds, in ``sram_elements=`` or ``sram_bytes=``."""
     return largest_bounds(algorithm, workload, **memory)[0]
 
 
-def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> tuple[Bound, Bound]:
+def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: Any) -> tuple[Bound, Bound]:
     """Return the largest bound that holds, and the largest for every schedule of the products that it forms."""
     bounds = lower_bounds(workload, algorithm=algorithm, **memory)
     general = [bound for name, bound in bounds.items() if name in ANY_SCHEDULE]

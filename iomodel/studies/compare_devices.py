@@ -18,8 +18,6 @@ from iomodel.studies.comparison_entries import By, Entries, Entry
 from iomodel.timing.estimate_result import Estimate
 from iomodel.workloads.workload import Workload
 
-Part = Comparison | TimeComparison
-
 
 @dataclass(frozen=True)
 class DeviceComparison(Entries, Result):
@@ -83,7 +81,7 @@ class DeviceComparison(Entries, Result):
 
 
 def on_devices(
-    workload: Workload, devices: Sequence[Hardware | str], objective: str | None, one: Callable[..., Part]
+    workload: Workload, devices: Sequence[Hardware | str], objective: str | None, one: Callable[..., Any]
 ) -> DeviceComparison:
     """Compare on each device by the same quantity; raise the first error if no device has an answer."""
     if not devices:

@@ -127,7 +127,8 @@ def judge(
     first: Any = algorithm
     if isinstance(first, Hardware) or (isinstance(first, str) and (hardware is None or _is_device(first))):
         warn_renamed("devices.judge(hardware, algorithm)", "iomodel.devices.judge(algorithm, hardware)")
-        algorithm, hardware = hardware, first
+        second: Any = hardware
+        algorithm, hardware = second, first
     if hardware is None:
         raise InputError("hardware: not given; allowed: a device whose file has timed calls")
     device = as_device(hardware)

@@ -397,3 +397,21 @@ def test_a_direction_that_the_algorithm_lacks_is_refused(direction: Literal["bac
     for layers in (iomodel.MLP(rows=4, **sizes), iomodel.Experts(loads=(1, 3), **sizes)):  # type: ignore[arg-type]
         with pytest.raises(iomodel.InputError, match=f"^direction: '{direction}' given; allowed: forward"):
             bounds_of("fused_mlp", layers, 100)
+
+
+def test_the_memory_of_a_device_is_that_of_its_solutions() -> None:
+    w = iomodel.Attention(heads=8, q_len=4096, head_dim=64)
+    solved = iomodel.solve("flash2", w, "h100-sxm5")
+    found = iomodel.lower_bounds(w, "h100-sxm5")
+    assert found == iomodel.lower_bounds(w, sram_bytes=solved.certificate.memory)
+    assert max(bound.bytes for bound in found.values()) == solved.certificate.any_schedule.bytes
+    with pytest.raises(iomodel.InputError, match="2 values given; allowed: exactly one"):
+        iomodel.lower_bounds(w, "h100-sxm5", sram_bytes=5)
+
+
+def test_the_old_order_works_and_warns_where_it_is_used() -> None:
+    w = iomodel.Attention(q_len=4096, head_dim=64)
+    with pytest.warns(DeprecationWarning, match=r"use iomodel.lower_bounds\(workload, algorithm=...\)") as warned:
+        old = iomodel.lower_bounds("flash2", w, 51200)  # type: ignore[arg-type]
+    assert old == bounds_of("flash2", w, 51200)
+    assert warned[0].filename == __file__
