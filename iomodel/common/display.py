@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
+from itertools import groupby
 from typing import Any, ClassVar, Self
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -225,12 +226,21 @@ def as_text(renderable: Any, width: int = 120) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 
-def as_html(part: Table | str) -> str:
-    """Write a table as HTML, and a line of text as it is."""
+def as_html(parts: Sequence[Table | str]) -> str:
+    """Write tables as HTML, and the lines of text between them as they are."""
     from html import escape
 
-    if not isinstance(part, Table):
-        return f"<pre>{escape(part)}</pre>"
+    runs = ((kind, list(run)) for kind, run in groupby(parts, lambda part: isinstance(part, Table)))
+    return "".join(
+        "".join(map(_table_html, run)) if kind else f"<pre>{escape(chr(10).join(map(str, run)))}</pre>"
+        for kind, run in runs
+    )
+
+
+def _table_html(part: Any) -> str:
+    """Write a table as HTML."""
+    from html import escape
+
     sides = ["right" if column.startswith(">") else "left" for column in part.columns]
 
     def row(tag: str, cells: Sequence[str]) -> str:
@@ -305,7 +315,7 @@ class Shown(ABC):
         printer.text(repr(self) if cycle else str(self))
 
     def _repr_html_(self) -> str:
-        return "".join(map(as_html, self.tables())) + self.sketch()
+        return as_html(self.tables()) + self.sketch()
 
 
 class Result(Record, Shown, Tabular):

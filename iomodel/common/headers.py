@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,7 +18,7 @@ _unread: ContextVar[list[str] | None] = ContextVar("unread", default=None)
 _reading: ContextVar[bool] = ContextVar("reading", default=False)
 
 
-@cache
+@lru_cache(maxsize=1)
 def package_version() -> str:
     """Return the version of the package, as recorded in results and stores."""
     try:
