@@ -127,6 +127,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.deprecation import warn_renamed
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_values import (
@@ -198,6 +199,7 @@ def _memory(
     return max(1, 32 * size // call.narrowest), size
 
 
+@strict
 def lower_bounds(
     workload: Workload,
     hardware: Hardware | str | None = None,
@@ -246,7 +248,7 @@ def lower_bounds(
     first: Any = workload
     second: Any = hardware
     if algorithm is None and isinstance(second, Workload) and not isinstance(first, Workload):
-        warn_renamed("lower_bounds(algorithm, workload)", "iomodel.lower_bounds(workload, algorithm=...)")
+        warn_renamed("lower_bounds(algorithm, workload)", "iomodel.lower_bounds(workload, algorithm=...)", 2)
         workload, hardware, algorithm = second, None, first
     call = as_workload(workload)
     if algorithm is None and isinstance(call, Linear):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from iomodel.common.display import WARNING, Mark, Table, as_text
+from iomodel.common.keywords import strict
 from iomodel.common.results import NamedData
 from iomodel.common.units import UnitKind
 from iomodel.common.validation import Count
@@ -182,6 +183,7 @@ def _pruned_value(value: Any) -> Any:
     return pruned(value) if isinstance(value, dict) else value
 
 
+@strict
 def list_hardware(prefix: str = "") -> list[str]:
     """List the names of the shipped devices, sorted; those of a family with a prefix, in letters of either case.
 
@@ -191,6 +193,7 @@ def list_hardware(prefix: str = "") -> list[str]:
     return spec_names("hardware", prefix)
 
 
+@strict
 def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     """Load a shipped device by name, or the device described by a YAML file.
 
