@@ -200,17 +200,18 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "sweep": (
         iomodel.sweep,
         {
+            "question": "cost",
             "algorithm": "flash2",
             "q_len": [8, 16],
             "head_dim": 8,
             **TILES,
-            "quantities": ["flops"],
+            "figures": ["flops"],
             "chunk": 1,
             "zipped": [],
         },
     ),
     "sweep_plans": (
-        iomodel.sweep_plans,
+        iomodel.planning.sweep_plans,
         {
             "question": "plan",
             "model": "llama-3-8b",

@@ -21,6 +21,7 @@ from iomodel.algorithms import algorithm
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.symbols import BY_NAME
+from iomodel.studies.sweeps.sweep import sweep
 from iomodel.testing import SRAMOverflowError
 from iomodel.testing.machine import Run
 from iomodel.workloads.linear import WEIGHT_QUARTERS
@@ -281,9 +282,7 @@ def test_a_comparison_and_a_sweep_have_the_answers_of_each_call() -> None:
     compared = iomodel.compare(w, sram_bytes=20_000)
     names = iomodel.list_algorithms(w)
     assert {solution.algorithm for solution in compared.solutions} == set(names) == {"split_mlp", "fused_mlp"}
-    found = iomodel.sweep(
-        "fused_mlp", rows=[3, 64], resident=[True, False], in_features=128, hidden_features=256, **ODD
-    )
+    found = sweep("fused_mlp", rows=[3, 64], resident=[True, False], in_features=128, hidden_features=256, **ODD)
     for rows, resident in product([3, 64], [True, False]):
         cost = iomodel.cost("fused_mlp", w.model_copy(update={"rows": rows}), ODD, resident=resident)
         assert found.hbm_bytes.sel(rows=rows, resident=resident) == cost.hbm_bytes

@@ -31,6 +31,8 @@ def test_devices_are_compared_in_one_order() -> None:
     assert (first.hardware, first.implementation) == ("b200", "flash-attention-4")
     assert (second.hardware, second.implementation) == ("h100-sxm5", "flash-attention-3")
     assert found.best == first
+    assert type(found).from_json(found.to_json()) == found
+    assert len(repr(found)) < 300
     by_bytes = iomodel.compare(W, GPUS, objective="traffic")
     assert by_bytes.by == "traffic"
     assert [entry.seconds for entry in by_bytes.entries] == [None] * len(by_bytes.entries)

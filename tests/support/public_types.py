@@ -51,7 +51,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "Crossover": lambda: crossed().pairs[0],
     "Crossovers": crossed,
     "TimeComparison": lambda: iomodel.compare(W, GPU, objective="time"),
-    "DeviceComparison": lambda: iomodel.compare(W, [GPU, "a100-sxm4-80gb"]),
     "Estimate": lambda: iomodel.estimate("flash2", W, GPU, TILES),
     "Diagnosis": lambda: iomodel.diagnose("flash2", W, GPU, 1e-3, TILES),
     "Audit": lambda: iomodel.testing.audit(REPORT, {"silu": iomodel.estimate("flash2", W, GPU, TILES)}),
