@@ -1,11 +1,16 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
+    python benchmarks/accuracy.py --machines [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
 and with the options of its framework; --defaults names the kernel and leaves the rest at its defaults. Every row of a
 curve counts; those left out are listed with the reason.
+
+--machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
+device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
+judging half is shown with --judging alone.
 """
 
 from __future__ import annotations
@@ -274,13 +279,128 @@ def report(name: str, excluded: bool, defaults: bool = False) -> Iterator[str]:
         yield from (f"  {count:4} {reason}" for reason, count in reasons.most_common())
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A published time beside those that a newcomer and a caller told more are given [s]; None if refused."""
+
+    row: dict[str, str]
+    newcomer: iomodel.results.Estimate
+    told: iomodel.results.Estimate | None
+
+    @property
+    def measured(self) -> float:
+        return float(self.row["seconds"])
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Architecture, direction and regime."""
+        architecture = self.newcomer.hardware.compute_capability
+        name = self.row["device"] if architecture is None else f"sm_{architecture.replace('.', '')}"
+        return "CDNA" if name.startswith("mi") else name, self.row["direction"], regime(self.newcomer.seconds)
+
+
+def regime(seconds: float) -> str:
+    """Name the regime of a call by its predicted time."""
+    return "under 100 us" if seconds < 1e-4 else "longer"
+
+
+def asked(row: dict[str, str]) -> Asked:
+    """Ask for the time of a row of published_2.csv as a newcomer, and with what its source states."""
+    names = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
+    sizes: dict[str, Any] = {name: int(row[name]) for name in names}
+    words = row["mask"].split()
+    mask: Any = iomodel.Window(left=int(words[1]) - 1, right=0) if words[0] == "window" else row["mask"]
+    direction = "backward" if row["direction"] == "backward" else "forward"
+    sizes |= {"dtype": row["dtype"], "mask": mask, "direction": direction, "latent": row["latent"] == "yes"}
+    call = iomodel.Attention(**sizes)
+    newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    options: dict[str, Any] = {"deterministic": True} if row["deterministic"] == "yes" else {}
+    if row["page_size"]:
+        call = iomodel.Attention(**sizes, page_size=int(row["page_size"]))
+    try:
+        if row["implementation"] in iomodel.list_implementations(row["algorithm"], row["device"], call):
+            options["implementation"] = row["implementation"]
+        return Asked(row, newcomer, iomodel.estimate(row["algorithm"], call, row["device"], **options))
+    except iomodel.InputError:
+        return Asked(row, newcomer, None)
+
+
+def machines(role: str) -> list[Asked]:
+    return [asked(row) for row in rows("published_2.csv") if row["role"] == role]
+
+
+def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
+    """Fit one share of the roofline to each direction and architecture."""
+    shares: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in working:
+        for architecture in (one.place[0], "all"):
+            shares[architecture, one.place[1]].append(one.newcomer.floor / one.measured)
+    return {key: float(np.median(values)) for key, values in shares.items()}
+
+
+def spread_of(ratios: list[float | None]) -> str:
+    """State the median and the 90th percentile of the errors, and the sign of their median."""
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known:
+        return "-"
+    errors = sorted(abs(ratio - 1) for ratio in known)
+    median, nine_in_ten, sign = np.median(errors), errors[int(0.9 * len(errors))], np.median(known) - 1
+    text = f"{100 * median:.1f} / {100 * nine_in_ten:.1f} / {100 * sign:+.0f}"
+    return text if len(known) == len(ratios) else f"{text} ({len(ratios) - len(known)} refused)"
+
+
+def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
+    """Tabulate the errors by architecture, direction and regime, beside two naive guesses."""
+    shares = shares_of(working)
+    yield "| architecture | direction | regime | rows | newcomer | told | 60 % of the peak | one share each |"
+    yield "| --- | --- | --- | ---: | --- | --- | --- | --- |"
+    places = sorted({one.place for one in found})
+    groups = [("all", "all", "all")]
+    groups += [(name, "all", "all") for name in dict.fromkeys(place[0] for place in places)]
+    groups += [(name, way, "all") for name, way in dict.fromkeys(place[:2] for place in places)]
+    groups += [("all", way, "all") for way in dict.fromkeys(place[1] for place in places)] + places
+    for group in sorted(dict.fromkeys(groups), key=lambda g: tuple((word != "all", word) for word in g)):
+        ones = [one for one in found if all(a in ("all", b) for a, b in zip(group, one.place, strict=True))]
+        columns = (
+            [one.newcomer.seconds / one.measured for one in ones],
+            [None if one.told is None else one.told.seconds / one.measured for one in ones],
+            [one.newcomer.floor / 0.6 / one.measured for one in ones],
+            [
+                one.newcomer.floor / shares.get(one.place[:2], shares["all", one.place[1]]) / one.measured
+                for one in ones
+            ],
+        )
+        yield f"| {' | '.join(group)} | {len(ones)} | {' | '.join(spread_of(list(column)) for column in columns)} |"
+
+
+def each_row(found: list[Asked]) -> Iterator[str]:
+    """List the ratios of predicted to measured time by row."""
+    for one in found:
+        row, told = one.row, one.told
+        ratio = "refused" if told is None else f"{told.seconds / one.measured:.2f}"
+        yield (
+            f"{row['curve']:48} q {row['q_len']:>6} kv {row['kv_len']:>6} b {row['batch']:>3} "
+            f"{one.measured * 1e6:10.1f} us {one.newcomer.seconds / one.measured:.2f} told {ratio} "
+            f"{one.newcomer.bound:14} {dict(one.newcomer.tiles)}"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held-out", action="store_true", help="the held-out curves")
     parser.add_argument("--defaults", action="store_true", help="leave tiles, options and parameters at their defaults")
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
+    parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
+    parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
+    parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     given = parser.parse_args()
-    print(iomodel.devices.Parameters() if hasattr(iomodel, "Parameters") else DEFAULT)
+    if given.machines:
+        working = machines("working")
+        shown = machines("judging") if given.judging else working
+        for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
+            print(line)
+        return
+    print(DEFAULT)
     for line in report("published_held_out.csv" if given.held_out else "published.csv", given.excluded, given.defaults):
         print(line)
 
