@@ -109,6 +109,9 @@ class Residency(Record):
         128 of those of Blackwell's tensor memory [-].
     features : tuple of str
         Features of a call that the kernel requires, such as ``"latent"``.
+    parts : int
+        Tiles of scores of a block that overlap like blocks, whatever its warps: 2 if products of one tile run while
+        warps compute the softmax of another [-].
     """
 
     title: str
@@ -135,6 +138,7 @@ class Residency(Record):
     padded: bool = False
     tensor: tuple[Shared | Reused, ...] = ()
     instruction_rows: int = 64
+    parts: int = 1
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # an equal shipped residency reads its tiles on first use

@@ -149,7 +149,7 @@ class Clock:
             blocks,
             exposed=launch.residency.exposed,
             stages=launch.stages,
-            warps=max(1, launch.warps // SCHEDULERS),
+            warps=max(launch.residency.parts, launch.warps // SCHEDULERS),
             specialized=launch.residency.producers > 0,
         )
 

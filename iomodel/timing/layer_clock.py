@@ -211,7 +211,8 @@ class LayerClock:
         """Return the rates of the device, and those without the limits of a benchmark."""
         known = rates(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
-        return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
+        warp = max(known.warp_matrix, known.peak * share)
+        return known, replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
 
     def _work(
         self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates

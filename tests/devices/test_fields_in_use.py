@@ -78,6 +78,7 @@ QUESTIONS: dict[str, Callable[[Hardware], object]] = {
 
 USED: dict[str, tuple[str, float, str]] = {
     "compute.clock.boost": ("a10", 2, "bf16"),
+    "compute.clock.sustained": ("a100-pcie-80gb", 0.5, "bf16"),
     "compute.clock.tensor": ("b200", 2, "bf16"),
     "compute.exp_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp16_per_clock_per_sm": ("a10", 2, "bf16"),
@@ -107,6 +108,8 @@ USED: dict[str, tuple[str, float, str]] = {
     "limits.threads_per_block": ("a10", 2, "fits"),
     "limits.warp_size": ("a10", 2, "tile"),
     "limits.warps_per_sm": ("a10", 0.5, "warps"),
+    "measured.best_gemm_bf16": ("b200", 0.1, "bf16"),
+    "measured.best_gemm_fp8": ("b200", 0.1, "fp8"),
     "measured.exp": ("b300", 2, "diagnosis"),
     "memory.l2.partitions": ("h100-pcie", 2, "bf16"),
     "memory.l2.slices": ("mi300x", 0.5, "bf16"),
