@@ -40,8 +40,8 @@ class Rates:
         Capacity of the L2 for what all SMs read [B]: the largest buffer so measured, at least that of one partition.
     llc_capacity : int or None
         Capacity of a last-level cache behind the L2; None without one [B].
-    launch : float or None
-        Time between the starts of consecutive kernels [s].
+    launch, node : float or None
+        Time between the starts of consecutive kernels, and in a graph, or of dependent ones [s].
     sm_matrix, sm_warp_matrix, sm_fp32 : float or None
         Rates of one SM, from its operations per clock and the clock; the share of the chip's rate where those are not
         on file, None without a number of SMs [FLOP/s], [1/s].
@@ -82,6 +82,7 @@ class Rates:
     llc_capacity: int | None = None
     llc: float | None = None
     reached: float = 0.0
+    node: float | None = None
     assumed_products: str | None = None
 
     @property
@@ -168,6 +169,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         llc_capacity=have.whole("memory.llc.capacity"),
         llc=llc,
         reached=reached,
+        node=have.get("measured.graph_node"),
         assumed_products=assumed_products,
     )
 

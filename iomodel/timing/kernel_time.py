@@ -36,6 +36,9 @@ MOST_AT_ONCE = 64
 """Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
 MOST_DOUBLINGS = 16
 """Doublings of a section that are tried; no call has as many heads [-]."""
+DEPENDENT = 0.52
+"""Time of a dependent launch over that of any other, where the file has no graph node [-]: A100 0.51, H200 0.52, A40
+0.53 (their files)."""
 MOST_LISTED = 1 << 18
 """Runs of tiles of many grids that are laid out at once [-]."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
@@ -194,11 +197,21 @@ def elapsed(
     if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
         launched = replace(launched, layout=replace(launched.layout, accumulates=rates.asynchronous))
     needs = amounts(demand, rates, launched, parameters, streamed, leaving)
+    if workload is not None and demand.products and "hbm" not in inside and rates.last_cache is not None:
+        needs["hbm"] = needs["hbm"] + _dirty(demand, streamed, parameters.dirty_l2, rates.last_cache) / rates.hbm
     singles = _single_bytes(demand, workload)
     if anywhere(singles) and rates.units is not None and rates.clock is not None:
         accesses = singles / ELEMENT_SIZE[rates.dtype]
         needs["addresses"] = accesses * execution.address_clocks / (rates.units * rates.clock)
+    if execution.paged_clocks and rates.units is not None and rates.clock is not None:
+        assert workload is not None
+        assert not isinstance(workload, VarlenAttention)
+        whole = demand.inner is not None and workload.page_size % demand.inner == 0
+        copied = pick(whole, 0, demand.staged)
+        needs["addresses"] = copied * execution.paged_clocks / (rates.units * rates.clock)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
+    if execution.dependent and not demand.products:
+        launch = DEPENDENT * launch if rates.node is None else rates.node
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
     waves: Any = 1
@@ -224,6 +237,16 @@ def elapsed(
         on_chip["matrix"] = pick(at_best > seconds, at_best, on_chip["matrix"])
         seconds = larger(seconds, at_best)
     return Elapsed(seconds + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _dirty(demand: KernelWork, streamed: Any, share: float, capacity: int) -> Any:
+    """Estimate the bytes of earlier kernels that a kernel writes back beyond those that it leaves behind [B].
+
+    What it streams evicts as many lines of earlier kernels, of which a share is to be written back; the tiles that its
+    blocks move once are half writes, of which as many remain.
+    """
+    once = sum(moved.requested for moved in demand.moved if moved.along)
+    return larger(0, share * smaller(capacity, streamed) - once)
 
 
 def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -> Any:
