@@ -127,6 +127,8 @@ class ClockRates(Group):
     tensor: Clock | None = None
     sustained: Clock | None = None
     """That of long matrix products at the limit of power, where it is lower."""
+    throttled: Clock | None = None
+    """The one to which a kernel's clock falls at the limit of power after some tens of milliseconds."""
 
 
 class Peak(Group):

@@ -40,6 +40,8 @@ class Rates:
         Capacity of the L2 for what all SMs read [B]: the largest buffer so measured, at least that of one partition.
     llc_capacity : int or None
         Capacity of a last-level cache behind the L2; None without one [B].
+    throttled : float
+        Time of a long kernel at the limit of power over that at its first clock [-].
     launch, node : float or None
         Time between the starts of consecutive kernels, and in a graph, or of dependent ones [s].
     sm_matrix, sm_warp_matrix, sm_fp32 : float or None
@@ -83,6 +85,7 @@ class Rates:
     llc: float | None = None
     reached: float = 0.0
     node: float | None = None
+    throttled: float = 1.0
     assumed_products: str | None = None
 
     @property
@@ -170,6 +173,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         llc=llc,
         reached=reached,
         node=have.get("measured.graph_node"),
+        throttled=max(1.0, have.get("clock", 0.0) / have.get("compute.clock.throttled", math.inf)),
         assumed_products=assumed_products,
     )
 

@@ -36,6 +36,12 @@ MOST_AT_ONCE = 64
 """Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
 MOST_DOUBLINGS = 16
 """Doublings of a section that are tried; no call has as many heads [-]."""
+TURN = 4
+"""Latencies of the L2 from one block's addition to that of the next in turn: the addition and the flag on their way
+there, the flag to the block that waits for it, and its request [-]."""
+UNTHROTTLED = 0.025
+"""Time of a kernel at which half of the fall of its clock counts [s]: the backward pass of 8k, 16k and 32k causal tokens
+at head dimension 128 and its forward pass of 7.8k to 75.6k tokens on a GB200, in tests/measured/published_2.csv."""
 DEPENDENT = 0.52
 """Time of a dependent launch over that of any other, where the file has no graph node [-]: A100 0.51, H200 0.52, A40
 0.53 (their files)."""
@@ -231,6 +237,8 @@ def elapsed(
         on_sms, steps, tail = _on_sms(
             demand, workload, packed, rates, execution, launched, parameters, needs, at_peak, bounded
         )
+    if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
+        on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
     if rates.reached and "hbm" not in inside:  # the products of a library have rates of their own
         at_best = demand.flops / rates.reached
@@ -384,6 +392,10 @@ def _on_sms(
     # With few stages each streamed tile is awaited: its latency, and its way to the SM.
     awaited = parameters.l2_clocks * clock * demand.trips / units + port
     waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
+    if demand.ordered:  # a flag is read and written, between two adds
+        shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
+        turns = TURN * parameters.l2_clocks * clock * demand.trips / units
+        waits = waits + pick(shared, turns, 0.0)
     most = smaller(launched.blocks_per_sm, ceil_div(blocks, units))
     backward, warps = anywhere(demand.gradients), 1 if launched.warps is None else launched.warps
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)

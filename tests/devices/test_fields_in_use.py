@@ -80,6 +80,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "compute.clock.boost": ("a10", 2, "bf16"),
     "compute.clock.sustained": ("a100-pcie-80gb", 0.5, "bf16"),
     "compute.clock.tensor": ("b200", 2, "bf16"),
+    "compute.clock.throttled": ("b200", 0.5, "bf16"),
     "compute.exp_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp16_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp32_per_clock_per_sm": ("a10", 2, "fp32"),
