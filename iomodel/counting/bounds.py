@@ -153,7 +153,7 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 
 @overload
 def lower_bounds(
-    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | None = None, units: int = 1
+    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | str | None = None, units: int = 1
 ) -> dict[str, Bound]: ...
 @overload
 def lower_bounds(
@@ -161,7 +161,7 @@ def lower_bounds(
     workload: Workload,
     sram_elements: int | None = None,
     *,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     units: int = 1,
 ) -> dict[str, Bound]: ...
 def lower_bounds(
@@ -169,7 +169,7 @@ def lower_bounds(
     workload: Workload | None = None,
     sram_elements: int | None = None,
     *,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     units: int = 1,
 ) -> dict[str, Bound]:
     """Compute every bound that applies to an algorithm, by name; those of other classes are omitted.

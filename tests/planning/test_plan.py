@@ -339,7 +339,7 @@ FAULTS = [
     ({"batch": 0}, InputError, "batch: 0 given"),
     ({"dtype": "bf61"}, UnknownNameError, "dtype: 'bf61' is unknown; did you mean 'bf16'"),
     ({"kv_dtype": "fp7"}, UnknownNameError, "kv_dtype: 'fp7' is unknown; did you mean 'fp8'"),
-    ({"weight_dtype": "int3"}, UnknownNameError, "weight_dtype: 'int3' is unknown; did you mean 'int"),
+    ({"weight_dtype": "int7"}, UnknownNameError, "weight_dtype: 'int7' is unknown; did you mean 'int"),
     ({"page_size": 0}, InputError, "page_size: 0 given"),
     ({"price_per_hour": -1}, InputError, "price_per_hour: -1 given; allowed: a number above 0"),
     ({"price_per_hour": float("nan")}, InputError, "price_per_hour: nan given"),
