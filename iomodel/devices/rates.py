@@ -40,6 +40,8 @@ class Rates:
         Capacity of the L2 for what all SMs read [B]: the largest buffer so measured, at least that of one partition.
     llc_capacity : int or None
         Capacity of a last-level cache behind the L2; None without one [B].
+    dirty : float
+        Bytes that the L2 holds to be written back when a benchmark's call starts [B].
     throttled : float
         Time of a long kernel at the limit of power over that at its first clock [-].
     launch, node : float or None
@@ -86,6 +88,7 @@ class Rates:
     reached: float = 0.0
     node: float | None = None
     throttled: float = 1.0
+    dirty: float = 0.0
     assumed_products: str | None = None
 
     @property
@@ -173,6 +176,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         llc=llc,
         reached=reached,
         node=have.get("measured.graph_node"),
+        dirty=DIRTY.get(device.compute_capability or "", 0.0),
         throttled=max(1.0, have.get("clock", 0.0) / have.get("compute.clock.throttled", math.inf)),
         assumed_products=assumed_products,
     )
@@ -264,6 +268,12 @@ REACHED = {
 """Share of the peak that the best product reaches where none is measured, by compute capability or architecture [-],
 near the medians of the shares measured: 0.87 and 0.81 (A100 SXM, PCIe), 0.80 (H100), 0.84 (GH200), 0.78 (B200), 0.79
 (B300) and 0.73 (GB200); 0.54 (MI300X), 0.64 (MI325X) and 0.62 (MI355X). No other architecture has one on file."""
+DIRTY = {"8.0": 28e6, "8.6": 4e6, "9.0": 35e6, "10.0": 92e6, "10.3": 92e6, "12.0": 94e6}
+"""Bytes of an L2 that a benchmark has overwritten before a call and that the call's reads evict, by compute capability
+[B]: seven tenths of the capacity of an A100, RTX 3090, H100, B200 and RTX PRO 6000. The share is read off decoding on
+the last two in tests/measured/published_2.csv (working rows of 268 MB and more of keys and values), whose times exceed
+the bytes over the bandwidth by the same 50 to 60 and 15 us at any length, and by less where fewer bytes are read;
+github.com/NVIDIA/cudnn-frontend at 3929da2e, benchmark_single_sdpa.py, zeroes 256 MB before each call. 0 for others."""
 _ASYNCHRONOUS = ("compute.mma.warpgroup_rows", "memory.accumulator.per_sm")
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _PER_CLOCK = {

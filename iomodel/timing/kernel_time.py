@@ -40,8 +40,8 @@ TURN = 4
 """Latencies of the L2 from one block's addition to that of the next in turn: the addition and the flag on their way
 there, the flag to the block that waits for it, and its request [-]."""
 UNTHROTTLED = 0.025
-"""Time of a kernel at which half of the fall of its clock counts [s]: the backward pass of 8k, 16k and 32k causal tokens
-at head dimension 128 and its forward pass of 7.8k to 75.6k tokens on a GB200, in tests/measured/published_2.csv."""
+"""Time of a kernel at which half of the fall of its clock counts [s]: backward passes of 8k, 16k and 32k causal tokens
+at head dimension 128 and forward passes of 7.8k to 75.6k tokens on a GB200, in tests/measured/published_2.csv."""
 DEPENDENT = 0.52
 """Time of a dependent launch over that of any other, where the file has no graph node [-]: A100 0.51, H200 0.52, A40
 0.53 (their files)."""
@@ -203,8 +203,8 @@ def elapsed(
     if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
         launched = replace(launched, layout=replace(launched.layout, accumulates=rates.asynchronous))
     needs = amounts(demand, rates, launched, parameters, streamed, leaving)
-    if workload is not None and demand.products and "hbm" not in inside and rates.last_cache is not None:
-        needs["hbm"] = needs["hbm"] + _dirty(demand, streamed, parameters.dirty_l2, rates.last_cache) / rates.hbm
+    if rates.dirty and workload is not None and demand.products and "hbm" not in inside:
+        needs["hbm"] = needs["hbm"] + _dirty(demand, streamed, parameters.dirty_l2, rates.dirty) / rates.hbm
     singles = _single_bytes(demand, workload)
     if anywhere(singles) and rates.units is not None and rates.clock is not None:
         accesses = singles / ELEMENT_SIZE[rates.dtype]
@@ -247,14 +247,14 @@ def elapsed(
     return Elapsed(seconds + launch, on_chip, steps, tail, waves, streamed, at_once)
 
 
-def _dirty(demand: KernelWork, streamed: Any, share: float, capacity: int) -> Any:
-    """Estimate the bytes of earlier kernels that a kernel writes back beyond those that it leaves behind [B].
+def _dirty(demand: KernelWork, streamed: Any, share: float, most: float) -> Any:
+    """Estimate the bytes of earlier kernels that a kernel writes back [B].
 
-    What it streams evicts as many lines of earlier kernels, of which a share is to be written back; the tiles that its
-    blocks move once are half writes, of which as many remain.
+    What it streams evicts as many lines of earlier kernels, of which a share is to be written back. A kernel that
+    writes leaves lines of its own behind instead; half of what its blocks move once are writes.
     """
     once = sum(moved.requested for moved in demand.moved if moved.along)
-    return larger(0, share * smaller(capacity, streamed) - once)
+    return larger(0, smaller(most, share * streamed) - 2 * once)
 
 
 def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -> Any:

@@ -40,8 +40,8 @@ class Parameters(Result):
         Operations per weight that is narrower than the product it goes into: masks and shifts, the offset, the scale,
         on pairs of weights (E. Frantar et al., *MARLIN*, arXiv:2408.11743, section 3.3) [-].
     dirty_l2 : float
-        Share of the L2 that holds lines to be written back when a call starts, as after a benchmark has overwritten a
-        buffer [-]; 0 for a call behind others that read. A plan takes 0.
+        Share of the lines of the L2 that are to be written back when a call starts, as after a benchmark has
+        overwritten a buffer [-]; 0 for a call behind others that read. A plan takes 0.
     kernel_launch : float
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
