@@ -209,11 +209,8 @@ def elapsed(
     if anywhere(singles) and rates.units is not None and rates.clock is not None:
         accesses = singles / ELEMENT_SIZE[rates.dtype]
         needs["addresses"] = accesses * execution.address_clocks / (rates.units * rates.clock)
-    if execution.paged_clocks and rates.units is not None and rates.clock is not None:
-        assert workload is not None
-        assert not isinstance(workload, VarlenAttention)
-        whole = demand.inner is not None and workload.page_size % demand.inner == 0
-        copied = pick(whole, 0, demand.staged)
+    copied = _by_pages(demand, workload, execution)
+    if anywhere(copied) and rates.units is not None and rates.clock is not None:
         needs["addresses"] = copied * execution.paged_clocks / (rates.units * rates.clock)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     if execution.dependent and not demand.products:
@@ -245,6 +242,15 @@ def elapsed(
         on_chip["matrix"] = pick(at_best > seconds, at_best, on_chip["matrix"])
         seconds = larger(seconds, at_best)
     return Elapsed(seconds + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _by_pages(demand: KernelWork, workload: Rows | VarlenAttention | None, execution: Execution) -> Any:
+    """Return the bytes of key tiles that are no part of one page, where their copies take time [B]."""
+    if not execution.paged_clocks or workload is None or isinstance(workload, VarlenAttention):
+        return 0
+    if workload.page_size is None or demand.inner is None:
+        return 0
+    return pick(workload.page_size % demand.inner == 0, 0, demand.staged)
 
 
 def _dirty(demand: KernelWork, streamed: Any, share: float, most: float) -> Any:
