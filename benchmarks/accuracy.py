@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
+from iomodel.timing.error_interval import Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
 from tests.shipped import table  # noqa: E402
 
@@ -292,16 +293,10 @@ class Asked:
         return float(self.row["seconds"])
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> Place:
         """Architecture, direction and regime."""
-        architecture = self.newcomer.hardware.compute_capability
-        name = self.row["device"] if architecture is None else f"sm_{architecture.replace('.', '')}"
-        return "CDNA" if name.startswith("mi") else name, self.row["direction"], regime(self.newcomer.seconds)
-
-
-def regime(seconds: float) -> str:
-    """Name the regime of a call by its predicted time."""
-    return "under 100 us" if seconds < 1e-4 else "longer"
+        found = self.newcomer
+        return place_of(found.hardware, found.workload, found.seconds)
 
 
 def asked(row: dict[str, str]) -> Asked:
@@ -352,8 +347,9 @@ def spread_of(ratios: list[float | None]) -> str:
 def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
     """Tabulate the errors by architecture, direction and regime, beside two naive guesses."""
     shares = shares_of(working)
-    yield "| architecture | direction | regime | rows | newcomer | told | 60 % of the peak | one share each |"
-    yield "| --- | --- | --- | ---: | --- | --- | --- | --- |"
+    columns = "architecture", "direction", "regime", "newcomer", "told", "60 % of the peak", "one share each"
+    yield f"| {' | '.join(columns)} | rows | in interval | half-width |"
+    yield f"|{' --- |' * len(columns)} ---: | ---: | ---: |"
     places = sorted({one.place for one in found})
     groups = [("all", "all", "all")]
     groups += [(name, "all", "all") for name in dict.fromkeys(place[0] for place in places)]
@@ -361,6 +357,8 @@ def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
     groups += [("all", way, "all") for way in dict.fromkeys(place[1] for place in places)] + places
     for group in sorted(dict.fromkeys(groups), key=lambda g: tuple((word != "all", word) for word in g)):
         ones = [one for one in found if all(a in ("all", b) for a, b in zip(group, one.place, strict=True))]
+        inside = sum(low <= one.measured <= high for one in ones for low, high in [one.newcomer.error])
+        widths = np.median([one.place.half_width for one in ones])
         columns = (
             [one.newcomer.seconds / one.measured for one in ones],
             [None if one.told is None else one.told.seconds / one.measured for one in ones],
@@ -370,7 +368,8 @@ def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
                 for one in ones
             ],
         )
-        yield f"| {' | '.join(group)} | {len(ones)} | {' | '.join(spread_of(list(column)) for column in columns)} |"
+        cells = [spread_of(list(column)) for column in columns]
+        yield f"| {' | '.join((*group, *cells))} | {len(ones)} | {inside / len(ones):.0%} | {widths:.0%} |"
 
 
 def each_row(found: list[Asked]) -> Iterator[str]:
@@ -385,6 +384,34 @@ def each_row(found: list[Asked]) -> Iterator[str]:
         )
 
 
+FEWEST = 8
+"""Fewest rows of a place that has a half-width of its own."""
+
+
+def half_widths(working: list[Asked]) -> dict[Place, float]:
+    """Return the half-width of each place: the one that holds eight in ten of its rows.
+
+    The rows are the working half of published_2.csv and the calibration rows of FlashAttention-2 and -3, asked with
+    default options. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
+    counts, the larger neighbour where that lies between two.
+    """
+    known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
+    for row in rows("published.csv"):
+        if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
+            seconds, _ = predicted(row, defaults=True)
+            call = iomodel.Attention(q_len=2, head_dim=64, direction=row["direction"])
+            known.append((place_of(iomodel.hardware(row["device"]), call, seconds), seconds / float(row["seconds"])))
+    around: dict[Place, list[float]] = defaultdict(list)
+    for place, ratio in known:
+        for wider in place.wider:
+            around[wider].append(abs(float(np.log(ratio))))
+    return {
+        place: round(float(np.exp(sorted(found)[min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)])) - 1, 3)
+        for place, found in sorted(around.items())
+        if len(found) >= FEWEST
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held-out", action="store_true", help="the held-out curves")
@@ -393,7 +420,12 @@ def main() -> None:
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
+    parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
     given = parser.parse_args()
+    if given.intervals:
+        for place, width in half_widths(machines("working")).items():
+            print(f"    {tuple(place)}: {width},".replace("'", '"'))
+        return
     if given.machines:
         working = machines("working")
         shown = machines("judging") if given.judging else working

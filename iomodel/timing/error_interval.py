@@ -1,7 +1,7 @@
 """Interval of the measured times that an estimate stands for, from rows of calibration in the same place.
 
 A place is an architecture, a direction and a regime. Each has the half-width that holds eight in ten of its rows, on a
-logarithmic scale; a place with few rows takes that of its architecture and direction, of its architecture, or of all.
+logarithmic scale; a place with few rows takes that of its architecture and regime, of its architecture, or of all.
 `python benchmarks/accuracy.py --intervals` computes the table from the rows that may choose parameters alone.
 """
 
@@ -11,14 +11,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.arithmetic import pick
 from iomodel.devices.device import Hardware
 from iomodel.workloads.window import Window
 
 SHORT = 1e-4
 """Longest time of a call whose launches and first loads may decide [s]."""
 ANY = "all"
-HALF_WIDTHS: dict[tuple[str, str, str], float] = {}
+HALF_WIDTHS: dict[tuple[str, str, str], float] = {
+    ("CDNA", "all", "all"): 0.407,
+    ("CDNA", "all", "long"): 0.304,
+    ("CDNA", "forward", "long"): 0.407,
+    ("all", "all", "all"): 0.19,
+    ("sm_10x", "all", "all"): 0.427,
+    ("sm_10x", "all", "long"): 0.195,
+    ("sm_10x", "all", "short"): 0.39,
+    ("sm_10x", "all", "window"): 0.613,
+    ("sm_10x", "backward", "long"): 0.184,
+    ("sm_10x", "backward", "window"): 0.613,
+    ("sm_10x", "decode", "short"): 0.39,
+    ("sm_10x", "forward", "long"): 0.125,
+    ("sm_10x", "forward", "window"): 1.264,
+    ("sm_12x", "all", "all"): 0.19,
+    ("sm_12x", "all", "long"): 0.075,
+    ("sm_12x", "decode", "long"): 0.075,
+    ("sm_8x", "all", "all"): 0.103,
+    ("sm_8x", "all", "long"): 0.103,
+    ("sm_8x", "both", "long"): 0.05,
+    ("sm_9x", "all", "all"): 0.115,
+    ("sm_9x", "all", "long"): 0.115,
+    ("sm_9x", "backward", "long"): 0.175,
+    ("sm_9x", "both", "long"): 0.037,
+    ("sm_9x", "forward", "long"): 0.111,
+}
 """Half-widths of the intervals by architecture, direction and regime [-]."""
 
 
@@ -32,8 +56,8 @@ class Place(NamedTuple):
     @property
     def wider(self) -> tuple[Place, ...]:
         """The place and those around it, the smallest first."""
-        architecture, direction, _ = self
-        around = (self, Place(architecture, direction, ANY), Place(architecture, ANY, ANY), Place(ANY, ANY, ANY))
+        architecture, _, regime = self
+        around = (self, Place(architecture, ANY, regime), Place(architecture, ANY, ANY), Place(ANY, ANY, ANY))
         return tuple(dict.fromkeys(around))
 
     @property
@@ -42,13 +66,13 @@ class Place(NamedTuple):
         return next(HALF_WIDTHS[place] for place in self.wider if place in HALF_WIDTHS)
 
 
-def place_of(device: Hardware, call: Any, short: bool) -> Place:
-    """Return the place of a call; one query of each sequence is decoding."""
-    mask = getattr(call, "mask", None)
-    one_query = getattr(call, "q_len", None) == 1
-    direction = "decode" if one_query and call.direction == "forward" else getattr(call, "direction", ANY)
-    regime = "window" if isinstance(mask, Window) else "short" if short else "long"
-    return Place(architecture_of(device), direction, regime)
+def place_of(device: Hardware, call: Any, seconds: float, decoding: bool | None = None) -> Place:
+    """Return the place of a call that takes so long; one query of each sequence is decoding."""
+    direction = getattr(call, "direction", ANY)
+    if direction == "forward" and (decoding if decoding is not None else getattr(call, "q_len", None) == 1):
+        direction = "decode"
+    window = isinstance(getattr(call, "mask", None), Window)
+    return Place(architecture_of(device), direction, "window" if window else "short" if seconds < SHORT else "long")
 
 
 def architecture_of(device: Hardware) -> str:
@@ -58,8 +82,11 @@ def architecture_of(device: Hardware) -> str:
     return "CDNA" if (device.architecture or "").startswith("gfx9") else ANY
 
 
-def interval(device: Hardware, call: Any, seconds: Any) -> tuple[Any, Any]:
-    """Return the ends of the interval about a time, or about an array of the times of calls of one kind [s]."""
-    widths = [1 + place_of(device, call, short).half_width for short in (True, False)]
-    width = pick(np.less(seconds, SHORT), *widths) if isinstance(seconds, np.ndarray) else widths[seconds >= SHORT]
+def interval(device: Hardware, call: Any, seconds: Any, decoding: bool | None = None) -> tuple[Any, Any]:
+    """Return the ends of the interval about a time, or about an array of times of calls of one kind [s]."""
+    if isinstance(seconds, np.ndarray):
+        short, long = (1 + place_of(device, call, at, decoding).half_width for at in (0.0, SHORT))
+        width: Any = np.where(seconds < SHORT, short, long)
+    else:
+        width = 1 + place_of(device, call, seconds, decoding).half_width
     return seconds / width, seconds * width
