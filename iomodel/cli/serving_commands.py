@@ -1,4 +1,4 @@
-"""Commands for models on devices: `plan`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
+"""Commands for models on devices: `plan`, `step`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,30 @@ from iomodel.cli.required import require
 from iomodel.cli.shared_options import DEVICE, Json
 from iomodel.cli.signature import Options, option, switch, with_options
 from iomodel.common.output_files import writable
+from iomodel.common.yaml_files import spec_names
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, shown
 
 PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pareto:pareto"
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
-TRAINING = "planning.training.train_step:train_step"
+STEP, TRAINING = "planning.step.step:step", "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
 RANKS = "Ranks that divide the heads and the widths of each layer (the fewest that fit)."
 
-Model = Annotated[str, typer.Argument(help="A model, or its file: YAML, or a config.json.", show_default=False)]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A model, or its file: YAML, or a config.json.",
+        autocompletion=lambda: spec_names("models"),
+        show_default=False,
+    ),
+]
 Prices = Annotated[
     list[str] | None,
     typer.Option(
         "--price",
-        metavar="DEVICE=PRICE",
-        help="Price per device and hour, such as h100-sxm5=2.5; may be repeated.",
+        metavar="[DEVICE=]PRICE",
+        help="Price per device and hour: of all devices, as 2.5, or of one, as h100-sxm5=2.5; may be repeated.",
         rich_help_panel="Price",
         show_default=False,
     ),
@@ -75,11 +83,10 @@ SERVICE = {
     of(PLAN, "Layout", "count"),
     of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(PLAN),
-    of(PLAN, "Price", "price_per_hour=price"),
     of(PLAN, "Output", "sensitivity"),
     [EMIT],
 )
-def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
+def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
     MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
@@ -89,9 +96,28 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """
     require(arguments, ("hardware", "prompt", "output"))
     question = {"model": model, **_of_engine(model), **_asked(arguments, PLAN)}
-    if arguments["price"] is not None:
-        question["price_per_hour"] = real(arguments["price"])
+    prices = _price_table(price, [arguments["hardware"]])
+    if prices is not None:
+        question["price_per_hour"] = _only_price(prices, arguments["hardware"])
     _emit_plan(function(PLAN)(question.pop("model"), **question), arguments["emit"], json)
+
+
+@with_options(
+    of(STEP, "Step", "batch q_len kv_len logits shared_keys", q_len="New tokens per sequence (1).",
+       kv_len="Keys per sequence, the new tokens included (required)."),
+    [DEVICE],
+    LAYOUT.options,
+    of(STEP, "Types", "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"),
+    GROUPS["lora"].options,
+)  # fmt: skip
+def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Time one forward step: a prefill, where every key is new, or the decoding of one token per sequence.
+
+    Example:
+      iomodel step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096
+    """
+    require(arguments, ("hardware", "batch", "kv_len"))
+    emit(function(STEP)(model, **{"q_len": 1, **_asked(arguments, STEP)}), json)
 
 
 @with_options(
@@ -109,7 +135,7 @@ def fleet(
       iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
     """
     require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
-    prices = _price_table(price)
+    prices = _price_table(price, hardware)
     result = function(FLEET)(model, hardware or None, prices=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
         emit(result, json)
@@ -138,7 +164,7 @@ def pareto(
       iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 2 --tpot 20ms
     """
     require(arguments, ("prompt", "output"))
-    target, prices = _target(arguments), _price_table(price)
+    target, prices = _target(arguments), _price_table(price, hardware)
     result = function(PARETO)(model, hardware or None, prices=prices, **_asked(arguments, PARETO))
     if target is not None:
         _write(result, target)
@@ -175,7 +201,8 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
         for pool, text in ranks.items()
         if text is not None
     }
-    emit(function(POOLS)(model, prices=_price_table(price), **layouts, **_asked(arguments, POOLS)), json)
+    prices = _price_table(price, {arguments["prefill"], arguments["decode"]})
+    emit(function(POOLS)(model, prices=prices, **layouts, **_asked(arguments, POOLS)), json)
 
 
 @with_options(
@@ -250,28 +277,35 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     emit(flags.to_dict() if as_json else flags.text, as_json)
 
 
-def _price_table(typed: list[str] | None) -> dict[str, Any] | None:
-    """Parse the price of each device, without duplicates; None if there are none."""
+def _price_table(typed: list[str] | None, devices: Iterable[str] | None) -> dict[str, Any] | None:
+    """Parse the price of each device, or one price of all of them, without duplicates; None if there are none."""
     prices: dict[str, Any] = {}
     for entry in typed or ():
-        name, equals, price = entry.partition("=")
-        if not equals or not name or not price:
-            raise InputError(f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5")
-        if name in prices:
-            raise InputError(f"price: {name} is given twice; allowed: one price for each device")
-        prices[name] = real(price)
+        name, equals, price = entry.rpartition("=")
+        names = [name] if equals else list(devices or ())
+        if not price or not all(names) or not names:
+            raise InputError(
+                f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5, or with --hardware a price"
+            )
+        for device in names:
+            if device in prices:
+                raise InputError(f"price: {device} is given twice; allowed: one price for each device")
+            prices[device] = real(price)
     return prices or None
+
+
+def _only_price(prices: Mapping[str, Any], device: str) -> Any:
+    """Return the price of a plan's only device."""
+    if [*prices] != [device]:
+        raise InputError(f"price: given for {', '.join(prices)}; allowed: a price of {device}, the device of the plan")
+    return prices[device]
 
 
 def _target(arguments: Mapping[str, Any]) -> Path | None:
     """Check the output file before the search."""
     if arguments["out"] is None:
         return None
-    forms, overwrite = (".png", ".svg", ".csv"), bool(arguments["force"])
-    try:
-        return writable(arguments["out"], forms, overwrite=overwrite, switch="--force")
-    except InputError as error:
-        raise InputError(str(error).replace("output:", "out:", 1)) from None
+    return writable(arguments["out"], (".png", ".svg", ".csv"), overwrite=bool(arguments["force"]), switch="--force")
 
 
 def _write(result: Any, target: Path) -> None:
