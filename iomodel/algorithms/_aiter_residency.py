@@ -24,6 +24,7 @@ OF_192 = Residency(
     exposed=0.0,
     head_dims=(192,),
     value_dims=(128,),
+    narrowest=192,
     dtypes=("bf16",),
     architectures=("gfx950",),
 )
