@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import numpy as np
@@ -384,6 +385,9 @@ def each_row(found: list[Asked]) -> Iterator[str]:
         )
 
 
+IN_SIGHT = 1.4
+"""Error of a new row over that of a row in sight [-]: the geometric mean of 1, of lines of the same figures, and of 2,
+of other laboratories' rows on the same GPUs (medians of 4.3 and 8.4 % in an evaluation of an earlier version)."""
 FEWEST = 8
 """Fewest rows of a place that has a half-width of its own."""
 
@@ -393,7 +397,7 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
 
     The rows are the working half of published_2.csv and the calibration rows of FlashAttention-2 and -3, asked with
     default options. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
-    counts, the larger neighbour where that lies between two.
+    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
     """
     known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
     for row in rows("published.csv"):
@@ -405,11 +409,38 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
     for place, ratio in known:
         for wider in place.wider:
             around[wider].append(abs(float(np.log(ratio))))
-    return {
-        place: round(float(np.exp(sorted(found)[min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)])) - 1, 3)
-        for place, found in sorted(around.items())
-        if len(found) >= FEWEST
-    }
+    widths = {}
+    for place, found in sorted(around.items()):
+        if len(found) >= FEWEST:
+            at = min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)
+            widths[place] = round(IN_SIGHT * float(np.expm1(sorted(found)[at])), 3)
+    return widths
+
+
+OUTSIDE = MEASURED / "outside_intervals.txt"
+"""Rows of the working half whose measured time lies outside the interval of its estimate."""
+
+
+def outside(working: list[Asked]) -> list[str]:
+    """Name the rows whose measured time lies outside the interval of its estimate."""
+    names = ("curve", "batch", "q_len", "kv_len")
+    return sorted(
+        " ".join(one.row[name] for name in names)
+        for one in working
+        for low, high in [one.newcomer.error]
+        if not low <= one.measured <= high
+    )
+
+
+def written(text: str) -> None:
+    """Write half-widths into the module of the intervals, then the rows outside, asked of a new process."""
+    module = ROOT / "iomodel" / "timing" / "error_interval.py"
+    before, rest = module.read_text(encoding="utf-8").split("HALF_WIDTHS: ", 1)
+    kind, rest = rest.split("{\n", 1)
+    module.write_text(f"{before}HALF_WIDTHS: {kind}{{\n{text}}}\n{rest.split('}' + chr(10), 1)[1]}", encoding="utf-8")
+    code = "from benchmarks.accuracy import machines, outside; print(*outside(machines('working')), sep=chr(10))"
+    found = run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    OUTSIDE.write_text(found.stdout, encoding="utf-8")
 
 
 def main() -> None:
@@ -421,10 +452,14 @@ def main() -> None:
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
+    parser.add_argument("--write", action="store_true", help="with --intervals: write them, and the rows outside")
     given = parser.parse_args()
     if given.intervals:
-        for place, width in half_widths(machines("working")).items():
-            print(f"    {tuple(place)}: {width},".replace("'", '"'))
+        lines = [f"    {tuple(place)}: {width},\n" for place, width in half_widths(machines("working")).items()]
+        text = "".join(lines).replace("'", '"')
+        print(text, end="")
+        if given.write:
+            written(text)
         return
     if given.machines:
         working = machines("working")
