@@ -51,6 +51,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "standard b": {"tiled": SWITCH, "dropout_pass": SWITCH},
     "standard fb": {"tiled": SWITCH, "mask_pass": SWITCH},
     "eager f": {"dropout_pass": SWITCH},
+    "flash3 b": {"deterministic": SWITCH},
     "flash2 b": {"deterministic": SWITCH, "dq_buffers": (1, 2, 4), "accumulate": SWITCH},
     "flash2 fb": {"deterministic": SWITCH, "accumulate": SWITCH},
     "two_pass b": {"accumulate": SWITCH},
