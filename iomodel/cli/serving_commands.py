@@ -59,7 +59,11 @@ def service(path: str) -> list[Callable[[], Options]]:
     """Declare the service options that a function takes."""
     types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
     groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
-    return [of(path, "Types", types), of(path, "Memory", "memory_utilization overhead_bytes engine"), *groups]
+    return [
+        of(path, "Types", types),
+        of(path, "Memory", "memory_utilization overhead_bytes engine step_tokens step_requests moe_backend"),
+        *groups,
+    ]
 
 
 SERVICE = {
