@@ -62,6 +62,22 @@ class UnknownNameError(IOModelError):
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
 
 
+class UnknownKeywordError(UnknownNameError, TypeError):
+    """A keyword argument does not exist, which is a TypeError too, as for every function of Python.
+
+    >>> issubclass(UnknownKeywordError, TypeError)
+    True
+    """
+
+
+class UnknownFieldError(UnknownKeywordError, InputError):
+    """A field does not exist in a workload, or in another value that is built from fields."""
+
+    def __init__(self, message: str, given: str, allowed: Iterable[str]) -> None:
+        super(UnknownNameError, self).__init__(message)
+        self.field, self.given, self.allowed = given, given, tuple(allowed)
+
+
 class SpecError(IOModelError):
     """A hardware or model file is invalid; the message names the path of the field."""
 

@@ -29,7 +29,7 @@ def disaggregate(
     *,
     prompt: int,
     output: int,
-    link: float,
+    link: float | str,
     prefill_layout: Layout | None = None,
     decode_layout: Layout | None = None,
     batch: int | None = None,

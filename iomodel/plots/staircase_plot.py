@@ -68,6 +68,10 @@ def staircase(stairs: Staircase | Sequence[Staircase]) -> Figure:
     return picture
 
 
+ROUNDING = 1.01
+"""The factor by which the bound of a larger memory may exceed another one, as phases are whole."""
+
+
 def _bounds(drawn: Sequence[Staircase]) -> list[tuple[list[str], list[tuple[int, int]]]]:
     """Join the bounds of algorithms of one class, which are one function of the memory."""
     joined: list[tuple[list[str], list[tuple[int, int]]]] = []
@@ -75,7 +79,7 @@ def _bounds(drawn: Sequence[Staircase]) -> list[tuple[list[str], list[tuple[int,
         points = {(step.sram, step.lower_bound.bytes) for step in entry.steps}
         for place, (holders, known) in enumerate(joined):
             together = sorted({*points, *known})
-            if all(a[0] < b[0] and a[1] >= b[1] for a, b in pairwise(together)):
+            if all(a[0] < b[0] and ROUNDING * a[1] >= b[1] for a, b in pairwise(together)):
                 joined[place] = ([*holders, entry.algorithm], together)
                 break
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
+from iomodel.counting.choice import ChosenTiles, chosen_options
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
@@ -34,7 +35,10 @@ class Solution(Deferred, Result):
     Attributes
     ----------
     tiles : mapping of tile name to int
-        The tiles chosen [rows].
+        The tiles chosen [rows]; the verbs that take them apply the `searched` options too.
+    choice : mapping of str to Any
+        The tiles, the warps and stages, and every option that is chosen or not the default: what ``tiles=`` of
+        :func:`iomodel.cost`, `estimate`, `check`, `trace` and `diagnose` takes.
     cost : Cost
         Traffic and operations at these tiles.
     certificate : Certificate
@@ -84,6 +88,23 @@ class Solution(Deferred, Result):
     ranked: tuple[RunnerUp, ...] = ()
     notes: tuple[str, ...] = ()
     hardware: Hardware | None = None
+
+    @classmethod
+    def deferring(cls, later: Mapping[str, Callable[[Any], Any]], **known: Any) -> Self:
+        """Make a solution of the known fields, and of functions that compute the others."""
+        made = super().deferring(later, **known)
+        made.__post_init__()
+        return made
+
+    def __post_init__(self) -> None:
+        chosen = {name: self.cost.options[name] for name in self.searched}
+        self.__dict__["tiles"] = ChosenTiles(self.tiles, chosen) if chosen else self.tiles
+
+    @property
+    def choice(self) -> Mapping[str, Any]:
+        """The tiles with their warps and stages, and every option that is chosen or not the default."""
+        options = chosen_options(self.algorithm, self.cost.workload, self.options, self.searched)
+        return FrozenDict({**self.tiles, **options})
 
     @property
     def options(self) -> Mapping[str, Any]:

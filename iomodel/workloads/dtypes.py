@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from iomodel.common.spellings import dtype_name
 from iomodel.errors import UnknownNameError
 from iomodel.workloads.call import KV_QUARTERS
 
@@ -84,15 +85,15 @@ def known_dtype(name: object, field: str = "dtype") -> str:
     ...
     iomodel.errors.UnknownNameError: dtype: 'fp4' is unknown; did you mean 'nvfp4'? allowed: fp32, fp16, bf16, fp8, ...
     """
-    if isinstance(name, str) and name in WEIGHT_SIZE:
-        return name
+    if isinstance(own := dtype_name(name), str) and own in WEIGHT_SIZE:
+        return own
     raise UnknownNameError(field, name, WEIGHT_SIZE)
 
 
 def known_kv_dtype(name: object, field: str = "kv_dtype") -> str:
     """Validate a type of the KV cache, or of another cache."""
-    if isinstance(name, str) and name in KV_QUARTERS:
-        return name
+    if isinstance(own := dtype_name(name), str) and own in KV_QUARTERS:
+        return own
     raise UnknownNameError(field, name, KV_QUARTERS)
 
 

@@ -505,7 +505,7 @@ BAD = {
     "cost flash2 --q-len -8 --head-dim 8": "q_len: -8 given; allowed: at least 1",
     "cost flash2 --q-len 8.5 --head-dim 8": "q_len: '8.5' given; allowed: an integer in digits",
     "cost flash2 --q-len 8.0 --head-dim 8": "q_len: '8.0' given; allowed: an integer in digits, such as 8",
-    "cost flash2 --q-len 8k --head-dim 8": "q_len: '8k' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len 8ki --head-dim 8": "q_len: '8ki' given; allowed: an integer in digits",
     "cost flash2 --q-len 8,192 --head-dim 8": "q_len: '8,192' given; allowed: an integer in digits, such as 8192",
     "cost flash2 --q-len NaN --head-dim 8": "q_len: 'NaN' given; allowed: an integer in digits",
     "cost flash2 --q-len inf --head-dim 8": "q_len: 'inf' given; allowed: an integer in digits",

@@ -492,7 +492,7 @@ def test_the_command_line(capsys, tmp_path):
     [
         ("model llama9", "model: 'llama9' is unknown; did you mean"),
         ("model no/config.json", "cannot be read"),
-        ("model phi-4 --context 8k", "context: '8k' given"),
+        ("model phi-4 --context 8ki", "context: '8ki' given"),
         ("model phi-4 --context -1", "context: -1 given"),
         ("model phi-4 --kv-dtype fp4", "kv_dtype: 'fp4' is unknown"),
     ],

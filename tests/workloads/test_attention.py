@@ -120,7 +120,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"alibi": "yes"}, "alibi: 'yes' given; allowed: True or False"),
     ({"sinks": None}, "sinks: None given; allowed: True or False"),
     ({"q_lens": [8]}, "q_lens: [8] given for an unknown field"),
-    ({"causal": True}, "causal: True given for an unknown field"),
+    ({"causal": 1}, "causal: 1 given; allowed: True or False"),
 ]
 
 

@@ -47,7 +47,7 @@ def simulate(
     policy: str | None = None,
     token_budget: int | None = None,
     batch: int | None = None,
-    host_seconds: float = 0.0,
+    host_seconds: float | str = 0.0,
     layout: Layout | None = None,
     **service: Unpack[ServiceOptions],
 ) -> Simulation:
