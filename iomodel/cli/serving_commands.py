@@ -95,7 +95,22 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     question = {"model": model, **_of_engine(model), **_asked(arguments, PLAN)}
     if arguments["price"] is not None:
         question["price_per_hour"] = real(arguments["price"])
-    _emit_plan(function(PLAN)(question.pop("model"), **question), arguments["emit"], json)
+    try:
+        answer = function(PLAN)(question["model"], **{name: value for name, value in question.items() if name != "model"})
+    except (NotTimedError, MissingRateError) as error:
+        if arguments["emit"] is not None:
+            raise
+        emit(_memory_alone(question, error), json)
+        return
+    _emit_plan(answer, arguments["emit"], json)
+
+
+def _memory_alone(question: dict[str, Any], error: IOModelError) -> Any:
+    """Answer the memory of a plan whose times are unknown, and state why they are."""
+    timed = ("count", "batch", "price_per_hour", "sensitivity")
+    asked = {name: value for name, value in question.items() if name not in timed}
+    found = function("planning.memory_plan:memory_plan")(asked.pop("model"), **asked)
+    return replace(found, missing=str(error))
 
 
 @with_options(
