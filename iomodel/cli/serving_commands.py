@@ -1,8 +1,9 @@
-"""Commands for models on devices: `plan`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
+"""Commands for models on devices: `plan`, `step`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,22 +16,30 @@ from iomodel.cli.required import require
 from iomodel.cli.shared_options import DEVICE, Json
 from iomodel.cli.signature import Options, option, switch, with_options
 from iomodel.common.output_files import writable
+from iomodel.common.yaml_files import spec_names
 from iomodel.devices.device import list_hardware
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, IOModelError, MissingRateError, NotTimedError, shown
 
 PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pareto:pareto"
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
-TRAINING = "planning.training.train_step:train_step"
+STEP, TRAINING = "planning.step.step:step", "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
 RANKS = "Ranks that divide the heads and the widths of each layer (the fewest that fit)."
 
-Model = Annotated[str, typer.Argument(help="A model, or its file: YAML, or a config.json.", show_default=False)]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A model, or its file: YAML, or a config.json.",
+        autocompletion=lambda: spec_names("models"),
+        show_default=False,
+    ),
+]
 Prices = Annotated[
     list[str] | None,
     typer.Option(
         "--price",
-        metavar="DEVICE=PRICE",
-        help="Price per device and hour, such as h100-sxm5=2.5; may be repeated.",
+        metavar="[DEVICE=]PRICE",
+        help="Price per device and hour: of all devices, as 2.5, or of one, as h100-sxm5=2.5; may be repeated.",
         rich_help_panel="Price",
         show_default=False,
     ),
@@ -79,11 +88,10 @@ SERVICE = {
     of(PLAN, "Layout", "count"),
     of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(PLAN),
-    of(PLAN, "Price", "price_per_hour=price"),
     of(PLAN, "Output", "sensitivity"),
     [EMIT],
 )
-def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
+def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
     MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
@@ -93,24 +101,43 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """
     require(arguments, ("hardware", "prompt", "output"))
     question = {"model": model, **_of_engine(model), **_asked(arguments, PLAN)}
-    if arguments["price"] is not None:
-        question["price_per_hour"] = real(arguments["price"])
+    prices = _price_table(price, [arguments["hardware"]])
+    if prices is not None:
+        question["price_per_hour"] = _only_price(prices, arguments["hardware"])
+    named = question.pop("model")
     try:
-        answer = function(PLAN)(question["model"], **{name: value for name, value in question.items() if name != "model"})
+        answer = function(PLAN)(named, **question)
     except (NotTimedError, MissingRateError) as error:
         if arguments["emit"] is not None:
             raise
-        emit(_memory_alone(question, error), json)
+        emit(_memory_alone(named, question, error), json)
         return
     _emit_plan(answer, arguments["emit"], json)
 
 
-def _memory_alone(question: dict[str, Any], error: IOModelError) -> Any:
+def _memory_alone(model: Any, question: Mapping[str, Any], error: IOModelError) -> Any:
     """Answer the memory of a plan whose times are unknown, and state why they are."""
-    timed = ("count", "batch", "price_per_hour", "sensitivity")
+    timed = ("count", "batch", "price_per_hour", "sensitivity", "layouts", "clients", "ttft", "tpot")
     asked = {name: value for name, value in question.items() if name not in timed}
-    found = function("planning.memory_plan:memory_plan")(asked.pop("model"), **asked)
-    return replace(found, missing=str(error))
+    return replace(function("planning.memory_plan:memory_plan")(model, **asked), missing=str(error))
+
+
+@with_options(
+    of(STEP, "Step", "batch q_len kv_len logits shared_keys", q_len="New tokens per sequence (1).",
+       kv_len="Keys per sequence, the new tokens included (required)."),
+    [DEVICE],
+    LAYOUT.options,
+    of(STEP, "Types", "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"),
+    GROUPS["lora"].options,
+)  # fmt: skip
+def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Time one forward step: a prefill, where every key is new, or the decoding of one token per sequence.
+
+    Example:
+      iomodel step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096
+    """
+    require(arguments, ("hardware", "batch", "kv_len"))
+    emit(function(STEP)(model, **{"q_len": 1, **_asked(arguments, STEP)}), json)
 
 
 @with_options(
@@ -128,7 +155,7 @@ def fleet(
       iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
     """
     require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
-    prices = _price_table(price)
+    prices = _price_table(price, hardware)
     result = function(FLEET)(model, hardware or None, prices=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
         emit(result, json)
@@ -157,7 +184,7 @@ def pareto(
       iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 2 --tpot 20ms
     """
     require(arguments, ("prompt", "output"))
-    target, prices = _target(arguments), _price_table(price)
+    target, prices = _target(arguments), _price_table(price, hardware)
     result = function(PARETO)(model, hardware or None, prices=prices, **_asked(arguments, PARETO))
     if target is not None:
         _write(result, target)
@@ -194,7 +221,8 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
         for pool, text in ranks.items()
         if text is not None
     }
-    emit(function(POOLS)(model, prices=_price_table(price), **layouts, **_asked(arguments, POOLS)), json)
+    prices = _price_table(price, {arguments["prefill"], arguments["decode"]})
+    emit(function(POOLS)(model, prices=prices, **layouts, **_asked(arguments, POOLS)), json)
 
 
 @with_options(
@@ -269,28 +297,35 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     emit(flags.to_dict() if as_json else flags.text, as_json)
 
 
-def _price_table(typed: list[str] | None) -> dict[str, Any] | None:
-    """Parse the price of each device, without duplicates; None if there are none."""
+def _price_table(typed: list[str] | None, devices: Iterable[str] | None) -> dict[str, Any] | None:
+    """Parse the price of each device, or one price of all of them, without duplicates; None if there are none."""
     prices: dict[str, Any] = {}
     for entry in typed or ():
-        name, equals, price = entry.partition("=")
-        if not equals or not name or not price:
-            raise InputError(f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5")
-        if name in prices:
-            raise InputError(f"price: {name} is given twice; allowed: one price for each device")
-        prices[name] = real(price)
+        name, equals, price = entry.rpartition("=")
+        names = [name] if equals else list(devices or ())
+        if not price or not all(names) or not names:
+            raise InputError(
+                f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5, or with --hardware a price"
+            )
+        for device in names:
+            if device in prices:
+                raise InputError(f"price: {device} is given twice; allowed: one price for each device")
+            prices[device] = real(price)
     return prices or None
+
+
+def _only_price(prices: Mapping[str, Any], device: str) -> Any:
+    """Return the price of a plan's only device."""
+    if [*prices] != [device]:
+        raise InputError(f"price: given for {', '.join(prices)}; allowed: a price of {device}, the device of the plan")
+    return prices[device]
 
 
 def _target(arguments: Mapping[str, Any]) -> Path | None:
     """Check the output file before the search."""
     if arguments["out"] is None:
         return None
-    forms, overwrite = (".png", ".svg", ".csv"), bool(arguments["force"])
-    try:
-        return writable(arguments["out"], forms, overwrite=overwrite, switch="--force")
-    except InputError as error:
-        raise InputError(str(error).replace("output:", "out:", 1)) from None
+    return writable(arguments["out"], (".png", ".svg", ".csv"), overwrite=bool(arguments["force"]), switch="--force")
 
 
 def _write(result: Any, target: Path) -> None:

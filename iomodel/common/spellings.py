@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from iomodel import synonyms
 from iomodel.errors import InputError, shown
 
 DTYPES: Mapping[str, str] = {
@@ -14,15 +15,6 @@ DTYPES: Mapping[str, str] = {
     "float8_e5m2fnuz": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
 }  # fmt: skip
 """Types of elements as NumPy, PyTorch, ml_dtypes and the engines name them, with the name of this library."""
-
-FIELDS: Mapping[str, str] = {
-    "seq_len": "q_len",
-    "head_size": "head_dim",
-    "num_heads": "heads",
-    "num_kv_heads": "kv_heads",
-    "batch_size": "batch",
-}
-"""Fields of a call as the engines name them, with the name of this library."""
 
 
 def dtype_name(value: Any) -> Any:
@@ -50,14 +42,16 @@ def _foreign(value: Any) -> str | None:
 
 
 def renamed(fields: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
-    """Return fields under the names of this library; raise InputError for a field under both of its names.
+    """Return fields under the names of this library; raise InputError for a field under two names.
 
     >>> renamed({"seq_len": 4096, "head_dim": 64}, ["q_len", "head_dim"])
     {'q_len': 4096, 'head_dim': 64}
     """
-    if FIELDS.keys().isdisjoint(fields):
+    others = [name for name in fields if name not in known]
+    if not others:
         return fields
-    for name, own in FIELDS.items():
-        if name in fields and own in fields and own in known:
-            raise InputError(f"{name}: {shown(fields[name])} given beside {own}; allowed: one of the two")
-    return {FIELDS[name] if FIELDS.get(name) in known else name: value for name, value in fields.items()}
+    own = {name: synonyms.same(name, known) or name for name in others}
+    for name, meant in own.items():
+        if name != meant and (meant in fields or [*own.values()].count(meant) > 1):
+            raise InputError(f"{name}: {shown(fields[name])} given beside {meant}; allowed: one of the two")
+    return {own.get(name, name): value for name, value in fields.items()}

@@ -222,7 +222,7 @@ def lower_bounds(
     -------
     dict of str to Bound
         ``compulsory`` always; others where the algorithm is in the class and M is large enough for the proof; the
-        `holds_for` of each names the class in words. Of one that approximates attention it is the output alone.
+        `holds_for` of each names the class in words. For an approximation of attention only the output is a bound.
 
     Examples
     --------

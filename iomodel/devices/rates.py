@@ -9,7 +9,7 @@ from iomodel.common.cache import per_device
 from iomodel.common.display import percent
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.errors import MissingRateError, SpecError
+from iomodel.errors import MissingRateError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sympy import Integer, Symbol
 
-from iomodel.common.spellings import FIELDS
+from iomodel import synonyms
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import ALPHABET, TILES, Entry
 
@@ -71,10 +71,11 @@ def by_name(values: Mapping[Any, Any]) -> dict[Any, Any]:
     >>> by_name({"N_q": 4096, "d": 64, "block_q": 128})
     {'q_len': 4096, 'head_dim': 64, 'block_q': 128}
     """
-    names = {entry.letter: (entry.name,) for entry in ALPHABET} | LETTERS | {old: (own,) for old, own in FIELDS.items()}
+    names = {entry.letter: (entry.name,) for entry in ALPHABET} | LETTERS
     known: dict[Any, Any] = {}
     for given, value in values.items():
-        for name in (given,) if given in BY_NAME else names.get(given, (given,)):
+        other = synonyms.same(given, BY_NAME) if isinstance(given, str) else None
+        for name in (given,) if given in BY_NAME else names.get(given, (other or given,)):
             if name in known:
                 raise InputError(f"{given}: {shown(value)} given for {name}, which has a value; allowed: one of them")
             known[name] = value

@@ -198,6 +198,16 @@ def _textbook(algorithm: AlgorithmLike, call: Attention | Linear, device: Hardwa
     return check_of(algorithm, call, device.name, cost.tiles, layout, fit)
 
 
+def off_steps(placement: Placement, launch: Launch, tiles: Mapping[str, int]) -> str:
+    """Say which sizes the tiles off the kernel's sizes, or off the steps of its matrix instructions, may have."""
+    said = []
+    for name, step, sizes in zip(placement.tiles, placement.steps(launch), placement.residency.sizes, strict=True):
+        if (sizes and tiles[name] not in sizes) or tiles[name] % step:
+            allowed = ", ".join(str(size) for size in sizes if size % step == 0) or f"multiples of {step}"
+            said.append(f"{name}: {tiles[name]} given; allowed: {allowed} with {launch.warps} warps")
+    return "; ".join(said)
+
+
 def excess(outcome: Check) -> float:
     """Sum the relative excess of a tile over all resources; 0 if it fits [-]."""
     return sum(max(0, -r.slack) / max(1, r.limit) for r in outcome.resources.values())

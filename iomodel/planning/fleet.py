@@ -188,7 +188,7 @@ def tried_on(
     try:
         memory = service.memory(device)
         if not memory.fits:
-            reason = f"memory: one request needs {gigabytes(memory.missing)} more on each device"
+            reason = f"memory: one request does not fit by {gigabytes(memory.missing)} per device"
             return Refusal(name, layout, reason, missing=memory.missing)
         single_replica = replica(service, device, deviations)
         alone = single_replica.prefill, single_replica.step(1) if single_replica.steps else 0.0
@@ -228,8 +228,8 @@ def unreachable(refused: Sequence[Refusal], targets: Mapping[str, float], most: 
     if small:
         near = min(small, key=lambda refusal: refusal.missing)
         return InfeasibleError(
-            f"memory: no device and layout holds the model and one request; nearest is {_where(near)}, with "
-            f"{gigabytes(near.missing)} missing on each device",
+            f"memory: no device and layout holds the model and one request; nearest is {_where(near)}, by "
+            f"{gigabytes(near.missing)} per device",
             least=near.missing,
             unit="B",
         )

@@ -62,7 +62,9 @@ class MemoryPlan(Result):
             ("requests that fit a replica", f"{fit.fits:,}", ""),
         ]
         where = f"{self.model} on {self.hardware} ({layout_text(self.layout)})"
-        drawn: list[Table | str] = [Table(f"Memory of {where}: {self.prompt:,} + {self.output:,} tokens", ("", ">", ">"), rows)]
+        drawn: list[Table | str] = [
+            Table(f"Memory of {where}: {self.prompt:,} + {self.output:,} tokens", ("", ">", ">"), rows)
+        ]
         drawn += [f"log: {line}" for line in fit.log]
         drawn += [f"missing: times, because of {self.missing}"] if self.missing else []
         return [*drawn, *(f"note: {note}" for note in self.notes)]

@@ -60,7 +60,7 @@ def staircase(stairs: Staircase | Sequence[Staircase]) -> Figure:
     for number, (holders, bound) in enumerate(bounds):
         of = "" if len(bounds) == 1 else f", for {', '.join(holders)}"
         axes.plot(*zip(*bound, (last, bound[-1][1]), strict=True), color=GREY, linewidth=1.3,
-                  linestyle=DASHES[number % len(DASHES)], zorder=2, label=f"lower bound of any schedule{of}",
+                  linestyle=DASHES[number % len(DASHES)], zorder=2, label=f"lower bound for every schedule{of}",
                   gid=f"bound {' '.join(holders)}")  # fmt: skip
     _memory_ticks(axes, first.unit)
     traffic_ticks(axes)

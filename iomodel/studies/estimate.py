@@ -265,8 +265,9 @@ def _idle(result: Estimate) -> Iterator[str]:
     units = result.rates.units
     longest = max(result.kernels, key=lambda kernel: kernel.seconds, default=None)
     if longest is not None and units is not None and longest.blocks < units:
-        blocks = "1 block leaves" if longest.blocks == 1 else f"{longest.blocks:,} blocks leave"
-        yield f"{longest.title}: {blocks} {units - longest.blocks:,} of {units:,} SMs idle"
+        blocks = "one block" if longest.blocks == 1 else f"{longest.blocks:,} blocks"
+        idle = f"{units - longest.blocks:,} of {units:,} SMs idle"
+        yield f"{longest.title} runs as {blocks}: {idle}; more heads or sequences fill them"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import Attention, BlockMask, Documents, Linear, VarlenAttention, Window
-from iomodel.common.spellings import DTYPES, FIELDS, dtype_name
+from iomodel.common.spellings import DTYPES, dtype_name
 from iomodel.nests.alphabet import ALPHABET
 from iomodel.nests.symbols import BY_NAME, LETTERS
+from iomodel.synonyms import SAME
 from iomodel.workloads.workload import ELEMENT_SIZE
 
 CALL = Attention(heads=8, kv_heads=2, q_len=128, head_dim=64, mask="causal")
@@ -68,14 +69,25 @@ def test_no_library_is_imported_for_its_dtypes(monkeypatch: pytest.MonkeyPatch) 
     assert dtype_name(dtype("float16")) == "fp16"
 
 
+FIELDS = {
+    word: name
+    for names, words in SAME.items()
+    for name in names.split()
+    if name in Attention.model_fields
+    for word in words.split()
+}
+"""Other words for fields of a call."""
+
+
 @pytest.mark.parametrize("alias", FIELDS)
 def test_a_field_has_the_name_of_the_engines_too(alias: str) -> None:
     own = FIELDS[alias]
-    fields = {**CALL.template, own: 8}
+    value = "fp16" if "dtype" in own else 8
+    fields = {**CALL.template, own: value}
     spelled = {alias if name == own else name: value for name, value in fields.items()}
     assert Attention(**spelled) == Attention(**fields) == Attention.model_validate(spelled)
-    with pytest.raises(iomodel.InputError, match=f"^{alias}: 8 given beside {own}"):
-        Attention(**fields, **{alias: 8})
+    with pytest.raises(iomodel.InputError, match=f"^{alias}: {value!r} given beside {own}"):
+        Attention(**fields, **{alias: value})
 
 
 def test_causal_is_a_mask() -> None:
@@ -126,7 +138,7 @@ def test_every_letter_stands_for_one_symbol() -> None:
     assert len(set(letters)) == len(letters)
     assert LETTERS.keys() <= set(letters)
     assert not set(letters) & BY_NAME.keys()
-    assert not (set(letters) | BY_NAME.keys()) & FIELDS.keys()
+    assert not BY_NAME.keys() & FIELDS.keys()
 
 
 def test_formulas_take_the_letters_that_they_print() -> None:

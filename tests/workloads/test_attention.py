@@ -43,8 +43,8 @@ def test_a_window_open_on_both_sides_is_full(align: Any) -> None:
     fastest = iomodel.solve("flash2", iomodel.Attention(**call, mask=window), "h100-sxm5")
     assert fastest.tiles == iomodel.solve("flash2", iomodel.Attention(**call), "h100-sxm5").tiles
     for many in (
-        lambda **mask: iomodel.estimate_array("linformer", "h100-sxm5", **call, **mask),  # full masks only
-        lambda **mask: iomodel.solve_many("flash2", "h100-sxm5", objective="time", **call, **mask),
+        lambda **mask: iomodel.estimate_array("linformer", None, "h100-sxm5", **call, **mask),  # full masks only
+        lambda **mask: iomodel.solve_array("flash2", None, "h100-sxm5", objective="time", **call, **mask),
     ):
         assert many(mask=window).seconds == many().seconds
 
@@ -93,7 +93,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"mask": iomodel.BlockMask([[1]], 8, 4)}, "mask: blocks of shape (1, 1) given; allowed: shape (1, 2)"),
     ({"direction": "sideways"}, "direction: 'sideways' is unknown; allowed: forward, backward, both"),
     ({"direction": None}, "direction: None is unknown"),
-    ({"kv_dtype": "int5"}, "kv_dtype: 'int5' is unknown; did you mean 'int8'?"),
+    ({"kv_dtype": "int5"}, "kv_dtype: 'int5' is unknown; did you mean 'int8' or 'int4'?"),
     ({"kv_scales": "block"}, "kv_scales: 'block' given; allowed: 'head' or 'token'"),
     ({"kv_scales": True}, "kv_scales: True given; allowed: 'head' or 'token'"),
     ({"page_size": 0}, "page_size: 0 given; allowed: at least 1"),

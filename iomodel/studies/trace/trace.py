@@ -191,8 +191,8 @@ def trace(
     """Trace an algorithm tile by tile on a simulated memory.
 
     Every statement of the declaration becomes an event on each of its tiles, with the level of both memories after it
-    and its time. Events are sequential: no load overlaps a product. A single head has the whole device, and function
-    values take no time.
+    and its time. Events are sequential: no load overlaps a product. A single head has the whole device, and
+    exponentials take no time.
 
     Parameters
     ----------
