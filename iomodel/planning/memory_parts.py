@@ -8,7 +8,7 @@ from typing import NamedTuple
 from iomodel.common.display import Table
 from iomodel.planning.engines import Engine
 from iomodel.planning.formatting import gigabytes
-from iomodel.planning.service_memory import Fit, Part
+from iomodel.planning.service_memory import Fit, MemoryPart
 
 GIB = 2**30
 
@@ -42,7 +42,7 @@ LINES = {
 """Lines of the releases that :data:`iomodel.planning.engines.ENGINES` describes."""
 
 
-def memory_parts(fit: Fit, overhead: Sequence[tuple[str, int]]) -> Iterator[Part]:
+def memory_parts(fit: Fit, overhead: Sequence[tuple[str, int]]) -> Iterator[MemoryPart]:
     """List the parts of a device's memory in the order in which they are taken; they add up to its usable memory.
 
     Parameters
@@ -52,19 +52,19 @@ def memory_parts(fit: Fit, overhead: Sequence[tuple[str, int]]) -> Iterator[Part
     overhead : sequence of (str, int)
         What the overhead consists of [B]; empty if that is not known.
     """
-    yield Part("weights as stored", fit.weights - fit.padding)
+    yield MemoryPart("weights as stored", fit.weights - fit.padding)
     if fit.padding:
-        yield Part("padding of experts to tiles of kernels", fit.padding)
+        yield MemoryPart("padding of experts to tiles of kernels", fit.padding)
     yield from (
-        Part(name, size) for name, size in overhead or [("anything but weights and caches", fit.overhead)] if size
+        MemoryPart(name, size) for name, size in overhead or [("anything but weights and caches", fit.overhead)] if size
     )
     if fit.shared_bytes:
-        yield Part("cache of the shared prefix", fit.shared_bytes)
+        yield MemoryPart("cache of the shared prefix", fit.shared_bytes)
     for pool in fit.pools:
-        yield Part(pool.name, pool.bytes)
+        yield MemoryPart(pool.name, pool.bytes)
     rest = fit.left - sum(pool.bytes for pool in fit.pools)
     if rest:
-        yield Part("rounding of the pools" if fit.pools else "caches", rest)
+        yield MemoryPart("rounding of the pools" if fit.pools else "caches", rest)
 
 
 def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ STATES = "states"
 
 
 @dataclass(frozen=True)
-class Pool(Record):
+class CachePool(Record):
     """Memory that an engine keeps for one kind of cache, apart from the others.
 
     Attributes
@@ -44,7 +44,7 @@ class Pool(Record):
 
 
 @dataclass(frozen=True)
-class Part(Record):
+class MemoryPart(Record):
     """A part of a device's memory.
 
     Attributes
@@ -89,9 +89,9 @@ class Fit(Record):
         and 1 without blocks that groups share.
     charged : int
         Blocks that the log of the engine charges for a request of all tokens [-]; 0 without such blocks.
-    pools : tuple of Pool
+    pools : tuple of CachePool
         Kinds of caches whose memory is apart; empty if all draw from one.
-    parts : tuple of Part
+    parts : tuple of MemoryPart
         The memory part by part, in the order in which it is taken.
     log : tuple of str
         Lines that the log of the engine has about it, to be compared with those of a server.
@@ -115,8 +115,8 @@ class Fit(Record):
     block_bytes: int = 0
     block_groups: int = 1
     charged: int = 0
-    pools: tuple[Pool, ...] = ()
-    parts: tuple[Part, ...] = ()
+    pools: tuple[CachePool, ...] = ()
+    parts: tuple[MemoryPart, ...] = ()
     log: tuple[str, ...] = ()
 
     @property
@@ -292,21 +292,21 @@ class RequestMemory:
         if layer.recurrent is not None:
             yield LayerCache("state", self.state(layer))
 
-    def pools(self, counted: Mapping[DecoderLayer, int], tokens: int, room: int) -> tuple[Pool, ...]:
+    def pools(self, counted: Mapping[DecoderLayer, int], tokens: int, room: int) -> tuple[CachePool, ...]:
         """Divide memory among kinds of caches with pools of their own; none if all share it."""
         engine = self.engine
         if engine is None:
             return ()
         states = sum(repeats * self.state(layer) for layer, repeats in counted.items())
-        found: list[Pool] = []
+        found: list[CachePool] = []
         if states and engine.state_ratio is not None:
             share = int(engine.state_ratio / (1 + engine.state_ratio) * max(0, room))
-            found.append(Pool(STATES, share, engine.state_slots * states))
+            found.append(CachePool(STATES, share, engine.state_slots * states))
             room -= share
         pools = (*self._of_reaches(counted, tokens, room), *found)
         return pools if len(pools) > 1 else ()
 
-    def _of_reaches(self, counted: Mapping[DecoderLayer, int], tokens: int, room: int) -> Iterator[Pool]:
+    def _of_reaches(self, counted: Mapping[DecoderLayer, int], tokens: int, room: int) -> Iterator[CachePool]:
         """Divide the memory of caches among layers with windows and without."""
         ratio = None if self.engine is None else self.engine.window_ratio
         wide, narrow, kept = 0, 0, 0
@@ -319,8 +319,8 @@ class RequestMemory:
         whole = sum(repeats * self.cache(layer, tokens) for layer, repeats in counted.items())
         if ratio is None or not wide or not narrow:
             if whole:
-                yield Pool("caches", room, whole)
+                yield CachePool("caches", room, whole)
             return
         each = wide + ratio * narrow
-        yield Pool("caches of all tokens", int(room * wide / each), whole - kept)
-        yield Pool("caches of windows", int(room * ratio * narrow / each), kept)
+        yield CachePool("caches of all tokens", int(room * wide / each), whole - kept)
+        yield CachePool("caches of windows", int(room * ratio * narrow / each), kept)
