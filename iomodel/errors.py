@@ -84,6 +84,14 @@ class SpecError(IOModelError):
     code = "spec"
 
 
+class NotTimedError(InputError):
+    """A part of the question has no time yet; parts that need no time are answered by other functions."""
+
+
+class MissingRateError(SpecError):
+    """A device lacks a figure that a time needs; parts that need no time are answered by other functions."""
+
+
 class UnfinishedError(IOModelError):
     """A sweep cannot go on now: a full disk, a lost scheduler. Its store stays, and a later run resumes it."""
 
