@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text, trusted
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text, trusted
 from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
@@ -153,6 +153,11 @@ class Estimate(Deferred, Result, Tabular):
         rows = [BarRow("total", shares, f"{self.seconds * 1e6:,.1f} us: {', '.join(shares)}")]
         rows += [BarRow(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in self.breakdown.items()]
         return bars(rows)
+
+    def headline(self) -> str:
+        """Return the answer in a few words."""
+        answer = f"{self.seconds * 1e6:,.1f} us, bound by {self.bound}"
+        return f"{self.algorithm} on {self.hardware.label}: {choice_text(self.tiles)}, {answer}"
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

@@ -15,7 +15,7 @@ MOST = 1e12
 
 
 @dataclass(frozen=True)
-class Parameters(Result):
+class Parameters(Result, constructed=True):
     """Parameters of the time model other than the figures of a device.
 
     Attributes

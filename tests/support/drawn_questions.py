@@ -451,7 +451,7 @@ def _disaggregate(r: Draw) -> Question:
 def _linear_cost(r: Draw) -> Question:
     w = {"$": "Linear", "rows": r.near(9999), "in_features": r.near(9999), "out_features": r.near(9999)}
     tiles = {f"block_{axis}": r.near(256) for axis in "mnk"}
-    return "linear_cost", [w | r.some(0.3, bias=(True,), dtype=DTYPES), tiles], {}
+    return "cost", ["gemm", w | r.some(0.3, bias=(True,), dtype=DTYPES), tiles], {}
 
 
 def _messages(r: Draw) -> Question:
