@@ -116,7 +116,7 @@ def tiles(
     if form is None:
         call = values.workload(arguments, algorithm)
         solution = solve(algorithm, call, **limits, **chosen)
-        emit(solution, json)
+        emit(solution, json, explained=True)
         mapped = isinstance(call, Call) and solution.placed and solution.seconds and not limits.keys() - MAPPED
         if sys.stdout.isatty() and not json and mapped:
             emit(group(["", *timed_tiles(algorithm, arguments).map()]))
@@ -193,7 +193,7 @@ def check(
     call: Any = values.workload(arguments, algorithm)
     kernels = arguments["implementation"]
     answer = look(algorithm, call, device, sizes, kernels, **chosen)
-    emit(answer, json)
+    emit(answer, json, explained=True)
     return int(fail and not answer.fits)
 
 
@@ -296,7 +296,8 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     sizes, chosen = values.tiles(arguments), values.options(arguments)
     parameters = Parameters(**given(arguments, PARAMETERS))
     more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
-    emit(run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **more), json)
+    answer = run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **more)
+    emit(answer, json, explained=True)
 
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, [PATTERN])
