@@ -62,10 +62,12 @@ def _rows(device: str, found: Any) -> list[tuple[Any, ...]]:
     if isinstance(found, IOModelError):
         return [(device, "", "", str(found), None)]
     entries = getattr(found, "estimates", None) or getattr(found, "solutions", None) or [found]
-    return [
-        (device, entry.algorithm, sizes_text(entry.tiles), _limit(entry), getattr(entry, "seconds", None))
-        for entry in entries
-    ]
+    return [(device, entry.algorithm, sizes_text(entry.tiles), _limit(entry), _seconds(entry)) for entry in entries]
+
+
+def _seconds(entry: Any) -> float | None:
+    """Return the time of an answer; None where nothing is timed."""
+    return entry.seconds if getattr(entry, "timed", True) else None
 
 
 def _limit(entry: Any) -> str:

@@ -375,7 +375,7 @@ def test_help_after_an_algorithm_is_of_that_algorithm(answer, line, shown, hidde
 
 
 @pytest.mark.parametrize(
-    "command", [*({*COMMANDS} - {"plot"}), *(f"{name} flash2" for name in ("tiles", "check", "trace"))]
+    "command", [*sorted({*COMMANDS} - {"plot"}), *(f"{name} flash2" for name in ("tiles", "check", "trace"))]
 )
 def test_a_help_page_shows_forty_options_and_names_the_one_with_all(answer, command):
     few, every = (
