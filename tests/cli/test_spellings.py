@@ -71,7 +71,7 @@ HINTED = {
     f"tiles flash2 {CALL} {H100} --mask sliding": "mask: 'sliding' is unknown; did you mean 'window'?",
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",
     f"tiles flash2 {CALL} {H100} --dtype fp4": "kv_dtype",
-    f"estimate flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
+    f"check flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
     "calibrate --gpu h100-sxm5": "--gpu: no option of iomodel calibrate",
