@@ -11,9 +11,10 @@ from sympy import Integer
 
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.tensors import K, O, Q, S, V, m
+from iomodel.nests.tensors import K, O, Q, S, V, m, split
 
 _WARPS = 4
 _OUT = (Shared(O, dtype="io"),)
@@ -68,4 +69,9 @@ FLASHINFER = Implementation(
     tiles=shipped_tiles("flashinfer", "flash2"),
     front_end=front_end("flashinfer"),
 )
-FLASHINFER_SPLIT = replace(FLASHINFER, searched={"splits": SPLITS, "packed": (False, True)})
+FLASHINFER_SPLIT = replace(
+    FLASHINFER,
+    execution={"forward": replace(PIPELINED, spread=(split,), dependent=True)},
+    searched={"splits": SPLITS, "packed": (False, True)},
+)
+"""The parts are merged by a dependent launch (include/flashinfer/attention/cascade.cuh, enable_pdl)."""

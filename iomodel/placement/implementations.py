@@ -9,6 +9,7 @@ from iomodel.algorithms import AlgorithmLike, check_on_file, implementation_name
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
@@ -44,6 +45,7 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
     return known[as_choice(f"implementation of {declaration}", name, known)]
 
 
+@strict
 def list_implementations(
     algorithm: AlgorithmLike, hardware: Hardware | str | None = None, workload: Attention | Linear | None = None
 ) -> list[str]:

@@ -4,6 +4,7 @@ from .disaggregated import disaggregate as disaggregate
 from .engine_arguments import engine_arguments as engine_arguments
 from .engine_flags import engine_flags as engine_flags
 from .fleet import fleet as fleet
+from .memory_plan import memory_plan as memory_plan
 from .pareto import pareto as pareto
 from .plan import plan as plan
 from .prefix_cache import PrefixCache as PrefixCache
@@ -14,4 +15,5 @@ from .step.lora import Lora as Lora
 from .step.step import step as step
 from .step.step_search import crossover_context as crossover_context
 from .sweep_plans import sweep_plans as sweep_plans
+from .sweep_questions import sweep as sweep
 from .training.train_step import train_step as train_step

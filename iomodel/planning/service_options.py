@@ -8,6 +8,8 @@ from inspect import Parameter, cleandoc, signature
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
+from iomodel.common.keywords import refuse_unknown
+
 if TYPE_CHECKING:
     from iomodel.algorithms import AlgorithmLike
     from iomodel.planning.prefix_cache import PrefixCache
@@ -40,6 +42,9 @@ class CapacityOptions(StepOptions, total=False):
     memory_utilization: float | None
     overhead_bytes: int | str | None
     engine: str | None
+    step_tokens: int | None
+    step_requests: int | None
+    moe_backend: str | None
 
 
 class ServiceOptions(CapacityOptions, total=False):
@@ -72,6 +77,12 @@ class ServiceOptions(CapacityOptions, total=False):
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
         Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
+    step_tokens : int, optional
+        Most tokens of a step of the engine, such as ``--max-num-batched-tokens``; by default its own [tokens].
+    step_requests : int, optional
+        Most requests in a step of the engine, such as ``--max-num-seqs``; by default its own [-].
+    moe_backend : str, optional
+        Kernels that pad experts in mxfp4 under an engine: "marlin", "triton" or "flashinfer"; by default its own.
     prefix_cache : PrefixCache, optional
         Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
     speculation : Speculation, optional
@@ -139,8 +150,5 @@ def takes(group: type) -> Callable[[F], F]:
 
 
 def check_names(function: Callable[..., Any], service: Mapping[str, Any]) -> None:
-    """Raise the TypeError of an unexpected keyword if an option is not listed in the signature of a function."""
-    known = signature(function).parameters
-    for name in service:
-        if name not in known:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+    """Raise UnknownKeywordError if an option is not listed in the signature of a function."""
+    refuse_unknown(function.__name__, service, signature(function).parameters)
