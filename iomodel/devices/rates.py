@@ -154,6 +154,8 @@ def rates(device: Hardware, dtype: str) -> Rates:
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
     exp = have.product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     reached, assumed_products = _reached(have, dtype, matrix, device.compute_capability or device.architecture or "")
+    if device.simulated:
+        reached, assumed_products = matrix, None
     return Rates(
         dtype=dtype,
         matrix=matrix,

@@ -49,10 +49,10 @@ def check_kernels(question: Question) -> None:
 def without_kernels(question: Question) -> bool:
     """Check that an algorithm has kernels, and that none of them runs a call on a real device.
 
-    A device of the user's own without an architecture and a compute capability is as good as simulated.
+    A device of the user's own without an architecture is as good as simulated.
     """
     device = question.hardware
-    if device is None or device.simulated or (device.architecture is None and device.compute_capability is None):
+    if device is None or device.simulated or (device.id is None and device.architecture is None):
         return False
     return lacks_kernels(question.algorithm, question.call, device)
 

@@ -114,7 +114,7 @@ def test_so_it_does_for_other_workloads(name: str, call: Any, device: str) -> No
 
 
 def test_splits_of_a_device_without_a_kernel_are_chosen() -> None:
-    call, device = DECODE, hardware("tpu-v5e").model_copy(update={"architecture": None})
+    call, device = DECODE, hardware("tpu-v5e").model_copy(update={"architecture": None, "id": None})
     assert iomodel.list_implementations("split_kv", device, call) == ["textbook"]
     solved = iomodel.solve("split_kv", call, device)
     assert solved.searched == ("splits", "packed")

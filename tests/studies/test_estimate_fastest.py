@@ -113,7 +113,7 @@ def test_the_fastest_tiles_of_a_long_call_are_taken() -> None:
 )
 def test_decoding_is_split_where_no_implementation_runs(kv_len: int, heads: tuple[int, int]) -> None:
     """A device of the user's own, without an architecture; a shipped one without a kernel is refused."""
-    device = hardware("tpu-v5e").model_copy(update={"architecture": None})
+    device = hardware("tpu-v5e").model_copy(update={"architecture": None, "id": None})
     w = iomodel.Attention(heads=heads[0], kv_heads=heads[1], q_len=1, kv_len=kv_len, head_dim=128)
     assert iomodel.list_implementations("split_kv", device, w) == ["textbook"]
     found = iomodel.estimate("split_kv", w, device)
