@@ -116,6 +116,7 @@ def of_params(data: Mapping[str, Any]) -> Mapping[str, Any]:
     named = {PARAMS.get(name, name): value for name, value in data.items() if name != "moe"}
     return {
         "torch_dtype": "bfloat16",
+        "sliding_window": None,
         **named,
         **(experts if moe else {}),
         "model_type": "mixtral" if moe else "mistral",
