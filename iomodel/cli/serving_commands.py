@@ -289,7 +289,7 @@ def _device(best: Any, names: Iterable[str] | None) -> Any:
 def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     """Print a plan, or the command line of an engine for it."""
     if engine is None:
-        emit(result, as_json)
+        emit(result, as_json, explained=True)
         return
     from iomodel.planning.engine_flags import engine_flags
 
