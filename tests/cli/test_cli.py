@@ -413,6 +413,18 @@ def test_bounds_and_the_optimum_are_those_of_the_library(answer):
     assert answer("optimum flash2") == answer("formula flash2 --leading")
 
 
+@pytest.mark.parametrize("command", ["tiles flash2", "estimate flash2", "compare flash2 standard"])
+def test_devices_are_compared(answer, command):
+    both, each = ["h100-sxm5", "b200"], {}
+    for name in both:
+        each[name] = json.loads(answer(f"{command} {SHAPE} --hardware {name} --json"))
+    line = f"{command} {SHAPE} --hardware {' --hardware '.join(both)}"
+    assert json.loads(answer(f"{line} --json"))["devices"] == each
+    assert all(name in answer(line) for name in both)
+    mixed = answer(f"{command} {SHAPE} --hardware h100-sxm5 --hardware no-such-device")
+    assert "'no-such-device' is unknown" in " ".join(mixed.split())
+
+
 def test_a_step_is_that_of_the_library(answer):
     told = json.loads(answer("step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096 --tp 2 --json"))
     layout = iomodel.Layout(tensor_parallel=2)
