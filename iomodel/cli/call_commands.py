@@ -219,8 +219,7 @@ def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any
     limits = {**values.budget(arguments), "approximate": bool(arguments["approximate"])}
     asked = {"algorithms": algorithms or None, **chosen}
     if len(devices) > 1:
-        compare_devices(devices, lambda name: solve_all(call, **{**limits, "hardware": name}, **asked), json)
-        return
+        limits["hardware"] = devices
     emit(solve_all(call, **limits, **asked), json)
 
 
@@ -346,7 +345,7 @@ def judge(algorithm: Algorithm = "flash2", *, json: Json = False, **arguments: A
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))
-    emit(run(arguments["hardware"], algorithm, parameters), json)
+    emit(run(algorithm, arguments["hardware"], parameters=parameters), json)
 
 
 @with_options(WORKLOAD, of(TRACE, "Trace", "hardware most_events"), TILE, TRACED, ALGORITHM)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from sympy import Add, Expr, Integer, Max, Mul, ceiling
+from sympy import Add, Expr, Integer, Max, Mul, ceiling, sift
 
 from iomodel.counting.coverage import HOW_MANY, View
 from iomodel.counting.terms import never_below, parts_of
@@ -73,7 +73,11 @@ def in_bytes(dtype: str) -> Expr:
 
 def whole(size: Expr) -> Expr:
     """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
-    return ceiling(size) if parts_of(size) & {b_kv, b_w} else size
+    if not parts_of(size) & {b_kv, b_w}:
+        return size
+    terms = sift(Add.make_args(size), lambda term: term.as_coeff_Mul()[0].is_Integer and bool(term.is_integer))
+    narrow = Add(*terms[False])  # sympy would compare each total with 0, 1 and 2 first, slowly
+    return Add(*terms[True], ceiling(narrow, evaluate=False)) if narrow else size
 
 
 @lru_cache(maxsize=64)
@@ -117,9 +121,12 @@ def hbm_bytes(nest: Nest, view: View) -> Expr:
     return whole(Add(*(in_bytes(tensor.dtype) * moved for side in sides for tensor, moved in side.items())))
 
 
-def atomics(nest: Nest, view: View) -> Expr:
-    """Count the atomic additions to HBM, each of which is also one read and one write [elements]."""
-    added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and s.atomic]
+def atomics(nest: Nest, view: View, ordered: bool = False) -> Expr:
+    """Count the atomic additions to HBM, each of which is also one read and one write [elements].
+
+    If `ordered`, additions in a fixed order count too.
+    """
+    added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and (s.atomic or ordered)]
     return Add(*(view.instances(path) * view.condition(path) * _moved(s, path, view) for s, path in added))
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, choice_text, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
+from iomodel.counting.bounds import divided_keys
 from iomodel.counting.choice import ChosenTiles, chosen_options
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
@@ -151,6 +152,14 @@ class Solution(Deferred, Result):
             return self.placed.resources["shared memory"].used
         return self.cost.footprint_bytes if self.budget.unit == "B" else self.cost.footprint_elements
 
+    def headline(self) -> str:
+        """Return the answer in a few words."""
+        by = "" if self.implementation == "textbook" else f", {self.implementation}"
+        where = self.budget if self.hardware is None else self.hardware.label
+        chosen = choice_text(self.tiles, {name: self.options[name] for name in self.searched})
+        answer = f"{self.seconds * 1e6:,.1f} us" if self.timed else f"{self.cost.hbm_bytes:,} B"
+        return f"{self.algorithm}{by} on {where}: {chosen}, {answer}"
+
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         unit, why, step = self.budget.unit, self.certificate, self.certificate.next_step
@@ -195,6 +204,7 @@ class Solution(Deferred, Result):
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
             (f"lower bound for every schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
+            *self._splits_rows(),
             *([("memory assumed by the bounds (shared + registers)", f"{why.memory:,}", "B")] if self.placed else []),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
@@ -206,6 +216,25 @@ class Solution(Deferred, Result):
         by = "" if self.implementation == "textbook" else f", {self.implementation}"
         title = f"{self.algorithm}{by} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def _splits_rows(self) -> list[tuple[str, str, str]]:
+        """State what so many splits must move, and how many fill the machine; of calls whose blocks divide the keys."""
+        call, splits = self.cost.workload, self.options.get("splits")
+        if splits is None or not isinstance(call, Attention) or call.latent:
+            return []
+        one_tile = (call.group == 1 or self.options["packed"]) and call.group * call.q_len <= self.tiles["block_q"]
+        if not one_tile or (call.mask != "full" and call.q_len > 1):
+            return []
+        groups = call.batch * call.kv_heads
+        least = divided_keys(call, groups * splits)
+        rows = [(f"lower bound for {groups * splits:,} busy blocks (divided-keys)", f"{least.bytes:,}", "B")]
+        units = None if self.hardware is None else self.hardware.compute.units
+        if units is not None:
+            processors = int(units.value)
+            rows.append(
+                (f"splits that give {processors:,} processors a block each", f"{-(-processors // groups):,}", "")
+            )
+        return rows
 
     def _choice(self, sizes: Mapping[str, int]) -> str:
         """Write tiles, launch configuration and options, each option in the type that the call takes."""

@@ -3,10 +3,14 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
+from inspect import isfunction
+from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
+import yaml
 
 import iomodel
 from tests.support.public_names import MODULES, MOVED, PUBLIC, ROOMS, ROOT
@@ -72,6 +76,19 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert iomodel.__version__ == version("iomodel")
 
 
+def test_a_citation_names_the_version_of_the_distribution() -> None:
+    """And nothing that the metadata of the project does not have."""
+    root = Path(__file__).parents[2]
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {name: citation[name] for name in ("version", "license", "keywords")} == {
+        name: project[name] for name in ("version", "license", "keywords")
+    }
+    assert citation["authors"][0]["name"] in (root / "LICENSE").read_text(encoding="utf-8")
+    bibtex = (root / "docs" / "paper.md").read_text(encoding="utf-8").partition("@software{iomodel,")[2]
+    assert f"version = {{{project['version']}}}" in bibtex
+
+
 @pytest.mark.parametrize("module", [iomodel, iomodel.devices, iomodel.kernels])
 def test_a_name_that_is_not_there_is_an_attribute_error(module: object) -> None:
     with pytest.raises(AttributeError, match="has no attribute 'costs'"):
@@ -100,3 +117,17 @@ def test_a_name_can_be_replaced_and_put_back(monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(iomodel, "cost", None)
         assert iomodel.cost is None
     assert iomodel.cost is before
+
+
+@pytest.mark.parametrize("name", [name for name in ROOT if isfunction(PUBLIC[name])])
+def test_an_unknown_keyword_is_an_unknown_name_and_a_type_error(name: str) -> None:
+    """With its arguments right or wrong: what a function does not take is named first, or its own error is."""
+    wanted = {
+        "hardware": ("h100-sxm5",), "model": ("llama-3-8b",), "list_implementations": ("flash2",),
+        "plan": ("llama-3-8b", "h100-sxm5"), "cost": ("flash2", iomodel.Attention(q_len=8, head_dim=8)),
+    }  # fmt: skip
+    named = {"prompt": 8, "output": 8} if name == "plan" else {}
+    if name in wanted or name.startswith("list_"):
+        for kind in (iomodel.UnknownNameError, TypeError):
+            with pytest.raises(kind, match="'no_such_argument' is unknown"):
+                PUBLIC[name](*wanted.get(name, ()), **named, no_such_argument=1)
