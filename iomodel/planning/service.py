@@ -19,7 +19,18 @@ from iomodel.errors import InputError, shown, shown_name
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
-from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
+from iomodel.planning.engines import (
+    ENGINES,
+    Engine,
+    Reserve,
+    as_engine,
+    check_architecture,
+    reserve,
+    seen_capacity,
+    step_limits,
+)
+from iomodel.planning.loaded_weights import as_backend, padded_bytes, usual_backend
+from iomodel.planning.memory_parts import log_lines, memory_parts
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service_memory import Fit, RequestMemory
 from iomodel.planning.service_options import ServiceOptions
@@ -60,8 +71,10 @@ class Service:
         Memory for anything but weights and cache on each device [B]; None for 2 GiB, or the estimate for the engine.
     engine : Engine or None
         Engine whose memory, blocks and batches are assumed.
-    step_tokens : int or None
-        Most tokens of a step; None for the default of the engine.
+    step_tokens, step_requests : int or None
+        Most tokens and most requests of a step; None for those of the engine.
+    moe_backend : str or None
+        Kernels of experts in mxfp4, by :data:`iomodel.planning.loaded_weights.BACKENDS`; None for those of the engine.
     prefix_cache : PrefixCache or None
         Tokens of prompts that are cached before their prefill.
     speculation : Speculation or None
@@ -79,6 +92,8 @@ class Service:
     overhead_bytes: int | None
     engine: Engine | None = None
     step_tokens: int | None = None
+    step_requests: int | None = None
+    moe_backend: str | None = None
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
     lora: Lora | None = None
@@ -148,9 +163,8 @@ class Service:
         """Memory of requests on a rank."""
         dtype = self.types.get("kv_dtype") or self.model.kv_dtype or self.types.get("dtype")
         page = self.page_size or (self.engine.block if self.engine else None)
-        return RequestMemory(
-            self.layout, known_kv_dtype(dtype or served(self.model.dtype)), page, shared=self.shared_tokens
-        )
+        kept = known_kv_dtype(dtype or served(self.model.dtype))
+        return RequestMemory(self.layout, kept, page, self.shared_tokens, self.engine, self.model.state_dtype)
 
     @cached_property
     def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:
@@ -174,7 +188,12 @@ class Service:
         fits = self.memory(device).fits
         if self.engine is None:
             return fits
-        return min(fits, step_limits(self.engine, device)[1] * self.layout.data_parallel)
+        return min(fits, self.limits(device)[1] * self.layout.data_parallel)
+
+    def limits(self, device: Hardware) -> tuple[int, int]:
+        """Return the most tokens and requests of a step of the engine."""
+        usual = step_limits(self.engine or ENGINES["vllm"], device)
+        return self.step_tokens or usual[0], self.step_requests or usual[1]
 
     def _fullest(self, device: Hardware) -> Fit:
         layers = stage_layers(self.model, self.layout)
@@ -195,24 +214,47 @@ class Service:
             weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.layers, 0)
             request += draft.requests.own(draft.model.counted, self.tokens)
             shared += draft.requests.of_prefix(draft.model.counted)
+        padded = self._padding(device, counted)
+        weights += padded
         kept = self._reserve(device, layers, weights)
-        overhead, low, high = kept.overhead, kept.low, kept.high
         if self.overhead_bytes is not None:
-            overhead, low, high = self.overhead_bytes, None, None
-        return Fit(
+            kept = Reserve(kept.usable, self.overhead_bytes, None, None)
+        blocks = self.requests.blocks(counted)
+        room = kept.usable - weights - kept.overhead - shared
+        fit = Fit(
             capacity=capacity(device) if self.engine is None else seen_capacity(device),
             usable=kept.usable,
             weights=weights,
-            overhead=overhead,
+            overhead=kept.overhead,
             token_bytes=sum(self.requests.cache(layer, 1, paged=False) for layer in layers),
             request_bytes=request,
             groups=self.layout.data_parallel,
-            block=1 if self.engine is None else self.engine.block,
-            overhead_low=low,
-            overhead_high=high,
+            block=blocks.block if blocks else 1 if self.engine is None else self.engine.block,
+            overhead_low=kept.low,
+            overhead_high=kept.high,
             shared_bytes=shared,
             cache_ranks=self.layout.decode_context_parallel,
+            padding=padded,
+            block_bytes=blocks.bytes if blocks else 0,
+            block_groups=len(blocks.groups) if blocks else 1,
+            charged=blocks.charged(self.tokens, self.limits(device)[0]) if blocks else 0,
+            pools=self.requests.pools(counted, self.tokens, room),
         )
+        parts = tuple(memory_parts(fit, kept.parts))
+        return replace(fit, parts=parts, log=log_lines(fit, self.engine, self.tokens))
+
+    def _padding(self, device: Hardware, counted: Mapping[DecoderLayer, int]) -> int:
+        """Compute the bytes that kernels of the engine add to the experts of a stage [B]."""
+        if self.engine is None:
+            return 0
+        usual, own = self.weights.types.experts, self.weights.released
+        narrow = [
+            (layer, times)
+            for layer, times in counted.items()
+            if ((layer.dtypes.get("expert up") if own else None) or usual) == "mxfp4"
+        ]
+        backend = self.moe_backend or usual_backend(self.engine.name, device)
+        return padded_bytes(narrow, self.model.hidden_size, self.layout, backend)
 
     def _reserve(self, device: Hardware, layers: Sequence[DecoderLayer], weights: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
@@ -220,9 +262,8 @@ class Service:
             share = Fraction(repr(self.memory_utilization or UTILIZATION))
             return Reserve(int(share * capacity(device)), OVERHEAD, None, None)
         check_architecture(self.engine, device)
-        return reserve(
-            self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, self.step_tokens
-        )
+        limits = self.step_tokens, self.step_requests
+        return reserve(self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, limits)
 
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""
@@ -238,7 +279,6 @@ def as_service(
     prompt: object,
     output: object,
     layout: object = Layout(),
-    step_tokens: object = None,
     **options: Unpack[ServiceOptions],
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
@@ -268,11 +308,17 @@ def as_service(
         memory_utilization=None if share is None else as_share("memory_utilization", share),
         overhead_bytes=None if overhead is None else as_integer("overhead_bytes", overhead, least=0),
         engine=engine,
-        step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
+        moe_backend=as_backend(options.get("moe_backend")),
+        step_tokens=_limit("step_tokens", options.get("step_tokens")),
+        step_requests=_limit("step_requests", options.get("step_requests")),
         prefix_cache=_prefix_cache(options.get("prefix_cache"), lengths["prompt"], layout),
         speculation=_speculation(options.get("speculation"), spec),
         lora=lora,
     )
+
+
+def _limit(name: str, value: object) -> int | None:
+    return None if value is None else as_integer(name, value)
 
 
 def _prefix_cache(cache: object, prompt: int, layout: Layout) -> PrefixCache | None:

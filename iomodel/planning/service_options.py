@@ -42,6 +42,9 @@ class CapacityOptions(StepOptions, total=False):
     memory_utilization: float | None
     overhead_bytes: int | str | None
     engine: str | None
+    step_tokens: int | None
+    step_requests: int | None
+    moe_backend: str | None
 
 
 class ServiceOptions(CapacityOptions, total=False):
@@ -74,6 +77,12 @@ class ServiceOptions(CapacityOptions, total=False):
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
         Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
+    step_tokens : int, optional
+        Most tokens of a step of the engine, such as ``--max-num-batched-tokens``; by default its own [tokens].
+    step_requests : int, optional
+        Most requests in a step of the engine, such as ``--max-num-seqs``; by default its own [-].
+    moe_backend : str, optional
+        Kernels that pad experts in mxfp4 under an engine: "marlin", "triton" or "flashinfer"; by default its own.
     prefix_cache : PrefixCache, optional
         Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
     speculation : Speculation, optional

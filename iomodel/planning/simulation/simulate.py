@@ -11,7 +11,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_real
-from iomodel.planning.engines import as_engine, step_limits
+from iomodel.planning.engines import as_engine
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layouts import no_room, with_least_layout
 from iomodel.planning.prefix_cache import PrefixCache
@@ -127,7 +127,7 @@ def simulate(
     _check_memory(served, device, arriving, need)
     fits = memory.left // int(need.min())
     if serving is not None:
-        fits = min(fits, step_limits(serving, device)[1])
+        fits = min(fits, served.limits(device)[1], memory.slots or fits)
     limit = fits if most is None else min(most, fits)
     together = min(limit, arriving.concurrency or limit, len(need))
     chunked, each = order == "chunked", served.tokens_at_once
