@@ -41,7 +41,7 @@ def compare_devices(devices: list[str], answer: Callable[[str], Any], as_json: b
     if as_json:
         emit({"devices": {device: _plain(found) for device, found in answers.items()}}, as_json=True)
         return
-    rows = [row for device, found in answers.items() for row in _rows(device, found)]
+    rows = [_row(device, found) for device, found in answers.items()]
     timed = [row[-1] for row in rows if isinstance(row[-1], float)]
     columns = ("device", "algorithm", "tiles", "limited by", ">time [us]", ">relative")
     lines = [
@@ -57,12 +57,11 @@ def _plain(found: Any) -> Mapping[str, Any]:
     return plain
 
 
-def _rows(device: str, found: Any) -> list[tuple[Any, ...]]:
-    """Return device, algorithm, tiles, limit and time of an answer; of a comparison, of each of its algorithms."""
+def _row(device: str, found: Any) -> tuple[Any, ...]:
+    """Return device, algorithm, tiles, limit and time of an answer."""
     if isinstance(found, IOModelError):
-        return [(device, "", "", str(found), None)]
-    entries = getattr(found, "estimates", None) or getattr(found, "solutions", None) or [found]
-    return [(device, entry.algorithm, sizes_text(entry.tiles), _limit(entry), _seconds(entry)) for entry in entries]
+        return device, "", "", str(found), None
+    return device, found.algorithm, sizes_text(found.tiles), _limit(found), _seconds(found)
 
 
 def _seconds(entry: Any) -> float | None:

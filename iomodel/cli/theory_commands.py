@@ -62,7 +62,9 @@ def optimum(
     emit(best.latex() if latex else best if json else str(best), json and not latex)
 
 
-@with_options(WORKLOAD, of(BOUNDS, "Memory: exactly one", "sram_bytes sram_elements"), of(BOUNDS, "Solver", "units"))
+@with_options(
+    WORKLOAD, of(BOUNDS, "Memory: exactly one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
+)
 def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -> None:
     """Compute the lower bounds on HBM traffic in a memory, each with the class of schedules that it holds for.
 
@@ -72,8 +74,9 @@ def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -
     from iomodel.counting.bounds import lower_bounds
 
     call: Any = values.workload(arguments, algorithm)
-    asked = (call,) if algorithm is None else (algorithm, call)
-    found = lower_bounds(*asked, **given(arguments, BOUNDS, "sram_bytes sram_elements units"))
+    found = lower_bounds(
+        call, algorithm=algorithm, **given(arguments, BOUNDS, "hardware sram_bytes sram_elements units")
+    )
     if json:
         emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}}, as_json=True)
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 from iomodel.errors import InputError, shown
 from iomodel.models.config_fields import Fields, class_defaults
-from iomodel.models.config_kinds import common_names, refuse_other_kinds
+from iomodel.models.config_kinds import common_names, of_params, refuse_other_kinds
 from iomodel.models.config_layers import layers_of, side_layer
 from iomodel.models.config_quantisation import dtypes_of
 from iomodel.models.decoder_layer import DecoderLayer, SideLayer
@@ -57,6 +57,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
     >>> spec_of({"model_type": "llama", "num_hidden_layers": 32, **shape}).parameters
     6738415616
     """
+    data = of_params(data)
     refuse_other_kinds(data)
     outer = Fields(data)
     text, prefix = _language_model(data)

@@ -84,6 +84,45 @@ def _nested(data: Mapping[str, Any]) -> bool:
     return any(isinstance(value, dict) and "hidden_size" in value for value in data.values())
 
 
+PARAMS = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "n_kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "hidden_dim": "intermediate_size",
+    "vocab_size": "vocab_size",
+    "sliding_window": "sliding_window",
+    "max_seq_len": "max_position_embeddings",
+    "tied_embeddings": "tie_word_embeddings",
+}
+"""Common names of the fields of Mistral's params.json."""
+
+
+def of_params(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the content of Mistral's params.json the names of a config.json; anything else is returned unchanged.
+
+    >>> of_params({"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, "vocab_size": 100})["model_type"]
+    'mistral'
+    """
+    if "model_type" in data or not {"dim", "n_layers", "n_heads"} <= data.keys():
+        return data
+    moe = data.get("moe")
+    routed = moe if isinstance(moe, dict) else {}
+    experts = {
+        "num_local_experts": routed.get("num_experts"),
+        "num_experts_per_tok": routed.get("num_experts_per_tok"),
+    }
+    named = {PARAMS.get(name, name): value for name, value in data.items() if name != "moe"}
+    return {
+        "torch_dtype": "bfloat16",
+        "sliding_window": None,
+        **named,
+        **(experts if moe else {}),
+        "model_type": "mixtral" if moe else "mistral",
+    }
+
+
 def common_names(
     text: Mapping[str, Any], family: Family, defaults: Mapping[str, Any], notes: list[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:

@@ -49,12 +49,15 @@ def model_table(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = 
     for layer, times in spec.counted.items():
         first, *others = parts(layer) or ["nothing"]
         rows += [(f"  {first}", f"{times:,}", "layers"), *((f"    {part}", "", "") for part in others)]
+    index = counts["index_bytes"]
+    more = ", keys of indexers included" if index else ""
+    each = counts["kv_bytes_per_token"] + (spec.index_bytes_per_token(kv_dtype) if index else 0)
     rows += [
-        ("KV cache per token", f"{counts['kv_bytes_per_token']:,}", "B"),
-        (f"KV cache of {context:,} tokens", f"{counts['kv_bytes']:,}", "B"),
+        (f"KV cache per token{more}", f"{each:,}", "B"),
+        (f"KV cache of {context:,} tokens{more}", f"{counts['kv_bytes'] + index:,}", "B"),
     ]
-    if counts["index_bytes"]:
-        rows.append((f"keys of indexers of {context:,} tokens", f"{counts['index_bytes']:,}", "B"))
+    if index:
+        rows.append((f"  of these, keys of indexers of {context:,} tokens", f"{index:,}", "B"))
     if counts["state_bytes"]:
         rows.append(("state of a sequence", f"{counts['state_bytes']:,}", "B"))
     if spec.kv_dtype is not None:

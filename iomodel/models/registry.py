@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from os.path import exists, isfile  # false for a name that is too long or has a null byte, as those of Path are not
@@ -22,6 +23,8 @@ from iomodel.models.spec import ModelSpec
 __all__ = ["AttentionLayer", "DecoderLayer", "MLPLayer", "ModelSpec", "list_models", "model"]
 
 ENDINGS = (".yaml", ".yml", ".json")
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
+"""Names of models on a hub: an owner and a repository."""
 LISTING = "iomodel.list_models() or 'iomodel model'"
 """Listings of the names of models, for messages."""
 LARGEST_JSON = 16 * 2**20
@@ -70,8 +73,11 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     if not isinstance(source, str):
         raise InputError(f"model: a name, the path of a file or a mapping is needed, given {shown(source)}")
     if names_file(source, ENDINGS):
-        if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not exists(source):  # noqa: PTH110
-            raise _unknown(source)  # such as the name of a model on Hugging Face
+        if not source.lower().endswith(ENDINGS) and not exists(source):  # noqa: PTH110
+            if HUB_NAME.fullmatch(source):
+                raise _on_hub(source)
+            if nearest_names(source, list_models()):
+                raise _unknown(source)
         return _from_file(source)
     if source.lower() not in _names():
         raise _unknown(source)
@@ -80,6 +86,12 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
 
 def _unknown(name: str) -> UnknownNameError:
     return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or the path of a config.json")
+
+
+def _on_hub(name: str) -> UnknownNameError:
+    """Build the error for the name of a model on a hub, of which nothing is fetched."""
+    config = f"the path of the file behind https://huggingface.co/{name}/raw/main/config.json, which is not fetched"
+    return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or {config}")
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.deprecation import warn_renamed
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError, IOModelError, UnknownNameError
 from iomodel.planning.sweep_plans import FIGURES, sweep_plans
 from iomodel.studies.sweeps.sweep import sweep as sweep_counts
 
@@ -66,7 +66,8 @@ def sweep(
     asked: Any = question
     if isinstance(asked, str) and asked in (*COUNTED, *FIGURES):
         return _answer(asked, figures, store, fields)
-    if isinstance(asked, str) and ("algorithm" in fields or not _is_algorithm(asked)):
+    several = isinstance(asked, list | tuple) and bool(asked)
+    if "algorithm" in fields or not all(map(_is_algorithm, asked if several else [asked])):
         raise UnknownNameError("question", asked, (*COUNTED, *FIGURES))
     solved = fields.get("solve") is True
     verb = "solve" if solved else "cost"
@@ -74,10 +75,10 @@ def sweep(
     return sweep_counts(asked, store=store, **fields)
 
 
-def _is_algorithm(name: str) -> bool:
+def _is_algorithm(named: Any) -> bool:
     try:
-        find_algorithm(name)
-    except UnknownNameError:
+        find_algorithm(named)
+    except IOModelError:
         return False
     return True
 

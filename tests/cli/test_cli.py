@@ -299,7 +299,7 @@ def test_every_option_says_what_it_does_and_who_takes_it(answer):
     assert {p.name for p in ALGORITHM} == options == set(MEANINGS)
     text = " ".join(answer("cost --help-all").replace("│", " ").split())
     for said in (
-        "flash2 backward: add to dQ",
+        "flash2 backward, flash3 backward: add to dQ",
         "flash2 forward, flash3 forward, split_kv: store",
         "rows of a query tile [rows]",
     ):
@@ -405,17 +405,15 @@ def test_a_tile_that_does_not_fit_fails_on_request(run):
 def test_bounds_and_the_optimum_are_those_of_the_library(answer):
     told = json.loads(answer(f"bounds flash2 {SHAPE} --sram-elements 51200 --json"))["bounds"]
     w = iomodel.Attention(q_len=512, head_dim=64)
-    assert told == {
-        name: bound.to_dict()
-        for name, bound in iomodel.lower_bounds(w, algorithm="flash2", sram_elements=51200).items()
-    }
+    bounds = iomodel.lower_bounds(w, algorithm="flash2", sram_elements=51200)
+    assert told == {name: bound.to_dict() for name, bound in bounds.items()}
     every = json.loads(answer(f"bounds {SHAPE} --sram-elements 51200 --json"))["bounds"]
     assert every.keys() == iomodel.lower_bounds(w, sram_elements=51200).keys()
     assert answer("optimum flash2 --mask causal") == f"{iomodel.optimum('flash2', 'causal')}\n"
     assert answer("optimum flash2") == answer("formula flash2 --leading")
 
 
-@pytest.mark.parametrize("command", ["tiles flash2", "estimate flash2", "compare flash2 standard"])
+@pytest.mark.parametrize("command", ["tiles flash2", "estimate flash2"])
 def test_devices_are_compared(answer, command):
     both, each = ["h100-sxm5", "b200"], {}
     for name in both:
@@ -425,6 +423,13 @@ def test_devices_are_compared(answer, command):
     assert all(name in answer(line) for name in both)
     mixed = answer(f"{command} {SHAPE} --hardware h100-sxm5 --hardware no-such-device")
     assert "'no-such-device' is unknown" in " ".join(mixed.split())
+
+
+def test_algorithms_are_compared_over_devices(answer):
+    devices = ["h100-sxm5", "b200"]
+    told = answer(f"compare flash2 standard {SHAPE} --hardware {' --hardware '.join(devices)} --json")
+    found = compare(iomodel.Attention(q_len=512, head_dim=64), devices, algorithms=["flash2", "standard"])
+    assert json.loads(told) == json.loads(json.dumps(found.to_dict()))
 
 
 def test_a_step_is_that_of_the_library(answer):

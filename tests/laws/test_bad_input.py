@@ -197,6 +197,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "judge": (iomodel.devices.judge, {"hardware": timed_device(), "parameters": iomodel.devices.Parameters()}),
     "trace": (iomodel.trace, {"algorithm": "flash2", "workload": W, "hardware": None, "tiles": TILES, "heads": 1}),
+    "list_hardware": (iomodel.list_hardware, {"prefix": "h100"}),
+    "list_models": (iomodel.list_models, {"prefix": "llama"}),
     "sweep": (
         iomodel.sweep,
         {

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import Attention, Documents, InputError, UnknownNameError, Window
+from iomodel import Attention, Documents, InputError, UnknownNameError, Window, hardware
 from iomodel.errors import SpecError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
@@ -19,6 +19,7 @@ from iomodel.models.model_file import ModelFile, file_of, grouped
 from iomodel.models.model_tables import every_model
 from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
+from iomodel.planning.service import as_service
 from tests.models.test_published_configs import SHIPPED
 from tests.support.inside import WEIGHT_SIZE, main, parse
 
@@ -511,3 +512,14 @@ def test_the_page_lists_every_model(capsys):
     assert shown is not None
     printed = [line.rstrip() for line in run(capsys, "model")[1].splitlines()]
     assert [line.rstrip() for line in shown[1].splitlines()] == printed
+
+
+def test_one_figure_for_the_cache_of_a_token(capsys):
+    """What the page prints for a token is what a plan counts for it, keys of indexers included."""
+    assert main(["model", "deepseek-v3.2"]) == 0
+    printed = capsys.readouterr().out
+    spec = MODELS["deepseek-v3.2"]
+    both = spec.kv_bytes_per_token() + spec.index_bytes_per_token()
+    assert f"{both:,}" in printed
+    fit = as_service("deepseek-v3.2", 1000, 10, kv_dtype="bf16").memory(hardware("b300"))
+    assert fit.token_bytes == both

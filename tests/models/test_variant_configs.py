@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError
+from iomodel import InputError, UnknownNameError
 from iomodel.models.config import spec_of
 from iomodel.models.registry import model
 from tests.models.test_model_config import EXPERTS, LATENT, small
@@ -263,3 +263,37 @@ def test_values_of_a_section_count_before_defaults():
     assert (spec.layers[0].attention.kv_heads, spec.layers[0].mlp.experts) == (1, 4)
     assert spec.layers[0].mlp.experts_per_token == 3
     assert any("moe_config.num_local_experts" in note for note in spec.notes)
+
+
+MISTRAL = {
+    "dim": 4096,
+    "n_layers": 32,
+    "head_dim": 128,
+    "hidden_dim": 14336,
+    "n_heads": 32,
+    "n_kv_heads": 8,
+    "norm_eps": 1e-05,
+    "vocab_size": 32768,
+    "rope_theta": 1000000.0,
+}
+"""params.json of Mistral 7B v0.3."""
+
+
+def test_params_of_mistral_are_the_shipped_models(tmp_path):
+    shipped = model("mistral-7b-v0.3")
+    path = tmp_path / "params.json"
+    path.write_text(json.dumps(MISTRAL), encoding="utf-8")
+    read = model(path)
+    assert (read.parameters, read.kv_bytes(9999)) == (shipped.parameters, shipped.kv_bytes(9999))
+    experts = model({**MISTRAL, "vocab_size": 32000, "moe": {"num_experts": 8, "num_experts_per_tok": 2}})
+    mixtral = model("mixtral-8x7b")
+    assert (experts.parameters, experts.active_parameters) == (mixtral.parameters, mixtral.active_parameters)
+    with pytest.raises(InputError, match="num_hidden_layers: 0 given"):
+        model({**MISTRAL, "n_layers": 0})
+
+
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-8B", "nobody/nothing-like-it"])
+def test_the_name_of_a_hub_is_not_fetched(name):
+    with pytest.raises(UnknownNameError, match=f"https://huggingface.co/{name}/raw/main/config.json") as error:
+        model(name)
+    assert "\n" not in str(error.value)

@@ -82,8 +82,7 @@ def sweep(
 
     Examples
     --------
-    >>> import iomodel
-    >>> traffic = iomodel.sweep("flash2", q_len=[4096, 8192], block_q=[64, 128], block_kv=64, head_dim=64)
+    >>> traffic = sweep("flash2", q_len=[4096, 8192], block_q=[64, 128], block_kv=64, head_dim=64)
     >>> traffic.hbm_bytes.sel(q_len=4096, block_q=128).item()
     34619392
     """
