@@ -30,7 +30,6 @@ from .models.registry import list_models as list_models
 from .models.registry import model as model
 from .models.spec import ModelSpec as ModelSpec
 from .placement.check import Check as Check
-from .placement.check import check as check
 from .placement.implementations import list_implementations as list_implementations
 from .planning.disaggregated import disaggregate as disaggregate
 from .planning.fleet import fleet as fleet
@@ -51,6 +50,7 @@ from .solving.solution import Solution as Solution
 from .solving.solve import solve as solve
 from .solving.solve_many import solve_array as solve_array
 from .solving.staircase import staircase as staircase
+from .studies.check import check as check
 from .studies.compare import compare as compare
 from .studies.compare_time import TimeComparison as TimeComparison
 from .studies.comparison import Comparison as Comparison

@@ -3,12 +3,12 @@ from iomodel.counting.cost_array import cost_array as cost_array
 from iomodel.nests.execution import Execution as Execution
 from iomodel.nests.implementation import Implementation as Implementation
 from iomodel.nests.residency import Residency as Residency
-from iomodel.placement.check import check as check
 from iomodel.placement.implementations import implementation as implementation
 from iomodel.placement.implementations import list_implementations as list_implementations
 from iomodel.solving.solve import solve as solve
 from iomodel.solving.solve_many import solve_array as solve_array
 from iomodel.solving.tile_times import tile_times as tile_times
+from iomodel.studies.check import check as check
 from iomodel.studies.compare import compare as compare
 from iomodel.studies.diagnosis.diagnose import diagnose as diagnose
 from iomodel.studies.estimate import estimate as estimate

@@ -21,7 +21,16 @@ from iomodel.common.keywords import strict
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
-__all__ = ["AlgorithmLike", "algorithm", "answering", "discovered", "exact_algorithms", "list_algorithms", "name_of"]
+__all__ = [
+    "AlgorithmLike",
+    "algorithm",
+    "answering",
+    "discovered",
+    "exact_algorithms",
+    "list_algorithms",
+    "name_of",
+    "schedule_and_kernels",
+]
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -152,8 +161,70 @@ def exact_algorithms() -> list[str]:
     return [name for name in list_algorithms() if not algorithm(name).approximates]
 
 
+ABSENT = {
+    "cudnn": "flash-attention-3 on Hopper, flash-attention-4 on Blackwell, flash-attention-2 elsewhere",
+    "aiter": "ck, triton-amd",
+    "trtllm": "flash-attention-4, flashinfer",
+    "trtllm-gen": "flash-attention-4, flashinfer",
+}
+"""Kernels that people run and that are not on file, each with the nearest that are."""
+
+
+@cache
+def kernel_names() -> dict[str, tuple[str, str]]:
+    """Map every name of the kernels of a library to their schedule and their implementation.
+
+    Kernels of several schedules name the one that declares their aliases, else the last in the order of preference.
+    """
+    names: dict[str, tuple[str, str]] = {}
+    ranked = sorted(discovered().values(), key=lambda known: known.preference or 0)
+    for declaration in ranked:
+        for kernels in declaration.implementations:
+            home = kernels.name not in names or kernels.aliases or not _aliased(kernels.name)
+            names |= dict.fromkeys((kernels.name,) * bool(home) + kernels.aliases, (declaration.name, kernels.name))
+    return names
+
+
+def _aliased(kernels: str) -> bool:
+    """Check that a schedule declares further names of kernels."""
+    return any(
+        known.aliases
+        for declaration in discovered().values()
+        for known in declaration.implementations
+        if known.name == kernels
+    )
+
+
+def schedule_and_kernels(name: AlgorithmLike, kernels: Any = None) -> tuple[Algorithm, Any]:
+    """Return the algorithm of a name, and the implementation if the name is that of kernels.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        As for :func:`algorithm`; the name of kernels beside other kernels.
+
+    Examples
+    --------
+    >>> declaration, kernels = schedule_and_kernels("flash4")
+    >>> declaration.name, kernels
+    ('flash2', 'flash-attention-4')
+    """
+    declaration = algorithm(name)
+    if not isinstance(name, str) or declaration.name == name:
+        return declaration, kernels
+    own = kernel_names()[name.lower()][1]
+    if kernels is not None and implementation_name(kernels) != own:
+        raise InputError(f"implementation: {shown(kernels)} given; allowed: {own!r}, which algorithm {name!r} names")
+    return declaration, own
+
+
+def implementation_name(name: Any) -> Any:
+    """Return the name under which kernels are declared, from one of their aliases; another value unchanged."""
+    return kernel_names().get(name.lower(), ("", name))[1] if isinstance(name, str) else name
+
+
 def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
-    """Look up an algorithm by name, or return a declaration unchanged.
+    """Look up an algorithm by its name or by that of kernels that run it, or return a declaration unchanged.
 
     Raises
     ------
@@ -178,14 +249,24 @@ def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
         raise InputError(f"algorithm: {shown(algorithm_like)} given; allowed: a name, as 'flash2', or an Algorithm")
     if algorithm_like in discovered():
         return discovered()[algorithm_like]
+    if algorithm_like.lower() in kernel_names():
+        return discovered()[kernel_names()[algorithm_like.lower()][0]]
     other = announced().get(algorithm_like)
     if isinstance(other, InputError):
         raise InputError(str(other))
     if other is None:
+        check_on_file("algorithm", algorithm_like)
         known = _known()
         names = sorted(known, key=lambda name: known[name].answers != "attention")
         raise UnknownNameError("algorithm", algorithm_like, names, listing=LISTING)
     return other
+
+
+def check_on_file(field: str, name: str) -> None:
+    """Raise InputError for kernels that are known and not on file."""
+    nearest = ABSENT.get(name.lower())
+    if nearest is not None:
+        raise InputError(f"{field}: {name!r} given, which is not on file; nearest: {nearest}")
 
 
 def _canonical(declaration: Algorithm) -> Algorithm:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
@@ -98,4 +99,5 @@ CK = Implementation(
     execution={"forward": HEADS_IN_TURN},
     residency={"forward": FORWARD, "backward": BACKWARD},
     tiles=shipped_tiles("ck", "flash2"),
+    front_end=front_end("ck"),
 )

@@ -16,9 +16,10 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.execution import PIPELINED, Execution
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_r, d, stages
 from iomodel.nests.tensors import LSE, D, K, O, Q, S, V, dK, dO, dP, dQ, dV, m
@@ -186,5 +187,8 @@ FLASH_ATTENTION_4 = Implementation(
     _CITE,
     residency={"forward": FORWARD, "backward": BACKWARD},
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
+    searched=PACKED,
+    aliases=("flash4", "fa4", "flash-attn-4", "flashattention-4"),
+    front_end=front_end("flash-attention-4"),
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )

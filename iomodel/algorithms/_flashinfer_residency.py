@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
@@ -66,6 +67,7 @@ FLASHINFER = Implementation(
     residency={"forward": PREFILL},
     searched={"packed": (False, True)},
     tiles=shipped_tiles("flashinfer", "flash2"),
+    front_end=front_end("flashinfer"),
 )
 FLASHINFER_SPLIT = replace(
     FLASHINFER,

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import SPLITS
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
@@ -50,6 +51,7 @@ FLASHMLA = Implementation(
     HOPPER[0].cite,
     residency={"forward": HOPPER},
     searched={"splits": SPLITS, "packed": (False, True)},
+    front_end=front_end("flashmla"),
 )
 _SLOTS = Rational(1, 2 * 9)
 """A slot: one of nine parts of the columns, for half of the keys."""
@@ -96,6 +98,7 @@ CUTLASS_MLA = Implementation(
     HALF.cite,
     residency={"forward": BLACKWELL},
     searched={"splits": SPLITS, "packed": (False, True)},
+    front_end=front_end("cutlass-mla"),
 )
 _PART = d_v / d
 _EACH = Integer(4)
@@ -138,4 +141,5 @@ TRITON_MLA = Implementation(
     ON_NVIDIA.cite,
     residency={"forward": BY_TRITON},
     searched={"splits": SPLITS, "packed": (False, True)},
+    front_end=front_end("triton-mla"),
 )

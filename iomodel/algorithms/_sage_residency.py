@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
@@ -52,4 +53,5 @@ SAGEATTENTION = Implementation(
     _CITE,
     residency={"forward": FORWARD},
     tiles=shipped_tiles("sageattention", "flash2"),
+    front_end=front_end("sageattention"),
 )

@@ -9,6 +9,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import Execution
@@ -27,6 +28,8 @@ TILES = ("shared", "phases", "tensor")
 """The fields of a residency that are read from the algorithm's own module."""
 LAYOUT = ("shared_axes", "operand_axes")
 """The fields of a residency that the catalogue has in place of `TILES`."""
+KERNELS = ("name", "title", "cite", "searched", "aliases", "superseded")
+"""The fields of an implementation that the catalogue has."""
 AXES = ("serial", "spread")
 """The fields of an execution that are read from the algorithm's own module."""
 
@@ -77,7 +80,7 @@ class ShippedAlgorithm(Algorithm):
     def _implementation(self, entry: Mapping[str, Any]) -> Implementation:
         layouts, executions = self.residency, entry["executions"].items()
         return Implementation(
-            **{name: entry[name] for name in ("name", "title", "cite", "searched")},
+            **{name: entry[name] for name in KERNELS},
             residency={
                 direction: tuple(layouts[direction][place] for place in places)
                 for direction, places in entry["places"].items()
@@ -87,6 +90,7 @@ class ShippedAlgorithm(Algorithm):
                 for direction, execution in executions
             },
             tiles=shipped_tiles(entry["name"], self.name),
+            front_end=front_end(entry["name"]),
         )
 
     @cached_property
@@ -247,7 +251,7 @@ def listed(module: str, algorithm: Algorithm) -> dict[str, Any]:
 
 def _kernels(algorithm: Algorithm, implementation: Implementation) -> dict[str, Any]:
     return {
-        **{name: getattr(implementation, name) for name in ("name", "title", "cite", "searched")},
+        **{name: getattr(implementation, name) for name in KERNELS},
         "places": {
             direction: tuple(algorithm.residency[direction].index(layout) for layout in layouts)
             for direction, layouts in implementation.residency.items()

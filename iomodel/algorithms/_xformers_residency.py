@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Min
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
@@ -61,4 +62,5 @@ XFORMERS = Implementation(
     NARROW.cite,
     residency={"forward": FORWARD},
     tiles=shipped_tiles("xformers", "flash2"),
+    front_end=front_end("xformers"),
 )

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Integer, ceiling
 
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._gradients import stores, summed, zeros
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
@@ -151,6 +152,8 @@ FLASH_ATTENTION_1 = Implementation(
         "backward": (BOTH_IN_SHARED, V_IN_REGISTERS, WIDE, *TURING[2:]),
     },
     tiles=shipped_tiles("flash-attention-1", "flash1"),
+    aliases=("fa1", "flash-attn-1", "flashattention-1"),
+    front_end=front_end("flash-attention-1"),
 )
 FLASH_ATTENTION_1_2023 = replace(
     FLASH_ATTENTION_1,
@@ -159,6 +162,7 @@ FLASH_ATTENTION_1_2023 = replace(
     cite=BY_QUERY.cite,
     execution={"forward": BY_QUERY, "backward": BY_QUERY},
     tiles=shipped_tiles("flash-attention-1-2023", "flash1"),
+    aliases=(),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -13,6 +13,7 @@ from iomodel.algorithms._aiter_residency import AITER_ASSEMBLY
 from iomodel.algorithms._ck_residency import CK
 from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4
 from iomodel.algorithms._flashinfer_residency import FLASHINFER
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._sage_residency import SAGEATTENTION
 from iomodel.algorithms._tiles import shipped_tiles
@@ -21,7 +22,7 @@ from iomodel.algorithms._triton_residency import TRITON
 from iomodel.algorithms._xformers_residency import XFORMERS
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.language import (
     Accumulate,
     Drop,
@@ -171,7 +172,10 @@ FLASH_ATTENTION_2 = Implementation(
     "FlashAttention-2 (CUDA)",
     _KERNELS,
     residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+    searched=PACKED,
     tiles=shipped_tiles("flash-attention-2", "flash2"),
+    aliases=("fa2", "flash-attn-2", "flashattention-2"),
+    front_end=front_end("flash-attention-2"),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -18,11 +18,12 @@ from iomodel.algorithms._flash3_residency import (
     FORWARD_2024,
     IN_SECTIONS,
 )
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.language import (
     Accumulate,
     Drop,
@@ -126,8 +127,10 @@ FLASH_ATTENTION_3 = Implementation(
     "FlashAttention-3 (CUDA, Hopper)",
     "github.com/Dao-AILab/flash-attention, hopper",
     residency={"forward": FORWARD, "backward": BACKWARD},
-    searched={"packed": (False, True)},
+    searched=PACKED,
     tiles=shipped_tiles("flash-attention-3", "flash3"),
+    aliases=("fa3", "flash-attn-3", "flashattention-3"),
+    front_end=front_end("flash-attention-3"),
 )
 FLASH_ATTENTION_3_2024 = replace(
     FLASH_ATTENTION_3,
@@ -136,6 +139,8 @@ FLASH_ATTENTION_3_2024 = replace(
     cite="arXiv:2407.08608, section 4",
     residency={"forward": FORWARD_2024, "backward": BACKWARD},
     tiles=shipped_tiles("flash-attention-3-2024", "flash3"),
+    aliases=(),
+    superseded=True,
     execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
 )
 

@@ -11,6 +11,7 @@ from sympy import Expr, Min, ceiling
 
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
+from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._latent_residency import CUTLASS_MLA, FLASHMLA, TRITON_MLA
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.algorithms.flash2 import FORWARD
@@ -109,6 +110,7 @@ FLASH_ATTENTION_2 = Implementation(
     residency={"forward": (FORWARD,)},
     searched={"splits": SPLITS, "packed": (False, True)},
     tiles=shipped_tiles("flash-attention-2", "split_kv"),
+    front_end=front_end("flash-attention-2"),
 )
 FLASH_ATTENTION_3 = Implementation(
     "flash-attention-3",
@@ -118,6 +120,7 @@ FLASH_ATTENTION_3 = Implementation(
     execution={"forward": replace(PIPELINED, spread=(split,), dependent=True, paged_clocks=0.13)},
     searched=FLASH_ATTENTION_2.searched,
     tiles=shipped_tiles("flash-attention-3", "split_kv"),
+    front_end=front_end("flash-attention-3"),
 )
 """The combination is launched dependently (hopper/flash_fwd_combine_launch_template.h). A page that is no multiple of
 the key tile takes 16-byte copies with an address for each row (pagedkv_tma in hopper/flash_api.cpp); their time is that

@@ -194,7 +194,7 @@ def check(
     Example:
       iomodel check flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64 --warps 4
     """
-    from iomodel.placement.check import check as look
+    from iomodel.studies.check import check as look
 
     device = _device(arguments)
     sizes, chosen = values.tiles(arguments), values.options(arguments)

@@ -250,7 +250,7 @@ APPROXIMATE = switch(
 )
 IMPLEMENTATION = option(
     "implementation",
-    "The kernels, such as flash-attention-3, or textbook for one memory (the first that runs on the device).",
+    "The kernels, such as flash-attention-3, or textbook for one memory (the fastest that runs on the device).",
     "Solver",
     "NAME",
     implementation_names,

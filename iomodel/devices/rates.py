@@ -59,6 +59,8 @@ class Rates:
     asynchronous : bool
         True if matrix instructions run beside the warps that issue them: those of warp groups (wgmma), and those that
         accumulate in tensor memory (tcgen05).
+    simulated : bool
+        True for a device made up for teaching: it moves bytes and computes products in turn, each at its peak rate.
     """
 
     dtype: str
@@ -90,6 +92,7 @@ class Rates:
     throttled: float = 1.0
     dirty: float = 0.0
     assumed_products: str | None = None
+    simulated: bool = False
 
     @property
     def last_cache(self) -> int | None:
@@ -103,7 +106,9 @@ class Rates:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Effects that cannot be timed because a figure is missing."""
+        """Effects that cannot be timed because a figure is missing; a simulated device has none of them."""
+        if self.simulated:
+            return ()
         missing = {
             "l2": (self.l2, "the time of L2 requests (no L2 bandwidth on file)"),
             "llc": (self.llc if self.llc_capacity else 0.0, "the time of the last-level cache (no bandwidth on file)"),
@@ -143,12 +148,14 @@ def rates(device: Hardware, dtype: str) -> Rates:
     sm_matrix = have.of_one_sm(f"compute.{per_clock}", peak, width)
     sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
-    hbm, llc, assumed = _sustained(have, bandwidth)
+    hbm, llc, assumed = (bandwidth, None, ()) if device.simulated else _sustained(have, bandwidth)
     capacity = have.get("memory.l2.capacity")
     partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
     exp = have.product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     reached, assumed_products = _reached(have, dtype, matrix, device.compute_capability or device.architecture or "")
+    if device.simulated:
+        reached, assumed_products = matrix, None
     return Rates(
         dtype=dtype,
         matrix=matrix,
@@ -163,7 +170,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         units=have.whole("compute.units"),
         clock=have.get("clock"),
         l2_capacity=have.whole("memory.l2.capacity"),
-        launch=have.get("measured.kernel_launch"),
+        launch=0.0 if device.simulated else have.get("measured.kernel_launch"),
         sm_matrix=sm_matrix,
         sm_warp_matrix=sm_warp,
         sm_fp32=None if fp32 is None else have.of_one_sm("compute.fp32_per_clock_per_sm", fp32 / 2),
@@ -179,6 +186,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         dirty=DIRTY.get(device.compute_capability or "", 0.0),
         throttled=max(1.0, have.get("clock", 0.0) / have.get("compute.clock.throttled", math.inf)),
         assumed_products=assumed_products,
+        simulated=device.simulated,
     )
 
 

@@ -25,6 +25,7 @@ from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.residency import Residency
 from iomodel.placement.limits import device_of
 from iomodel.placement.placement import residency_formulas
+from iomodel.solving.default_kernel import TIE
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.attention import Attention
@@ -54,7 +55,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
-        "_MOST_DOUBLINGS", "_DEPENDENT", "_UNTHROTTLED", "_TURN", "__by_pages", "__dirty",
+        "_MOST_DOUBLINGS", "_DEPENDENT", "_UNTHROTTLED", "_TURN", "__by_pages", "__dirty", "__shown",
         "__single_bytes",
         "__in_phase", "__traffic", "__section", "amounts",
         "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
@@ -72,7 +73,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
     "nests.implementation": ("_FEATURES", "ShippedTile"),
-    "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
+    "placement.front_ends": ("packings",),
+    "placement.shipped_tile": ("_LIKE", "_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
     "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products"),
 }  # fmt: skip
 """The definitions of the time model by module; one with a further underscore in front is for its module alone."""
@@ -144,6 +146,7 @@ class ClockData:
             "point": list(Attention(q_len=1, head_dim=1).numbers),
             "elements": ELEMENT_SIZE,
             "parameters": DEFAULT.to_dict(),
+            "tie": TIE,
             "calls": self.calls,
             "functions": list(self.functions),
             "algorithms": {name: _algorithm(find_algorithm(name)) for name in algorithms},
@@ -170,6 +173,8 @@ def _implementation(known: Implementation) -> dict[str, Any]:
     return {
         "name": known.name,
         "title": known.title,
+        "superseded": known.superseded,
+        "front_end": asdict(known.front_end),
         "searched": dict(known.searched),
         "execution": {direction: _execution(own) for direction, own in known.execution.items()},
         "residency": {direction: list(map(_residency, layouts)) for direction, layouts in known.residency.items()},
@@ -192,6 +197,7 @@ def _device(gpu: Hardware) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": gpu.id or gpu.name,
         "name": gpu.name,
+        "simulated": gpu.simulated,
         "architecture": gpu.architecture,
         "compute_capability": gpu.compute_capability,
         "sram_per_block": gpu.sram_per_block,

@@ -10,6 +10,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.errors import InputError, shown
 from iomodel.nests.execution import Execution
+from iomodel.nests.front_end import FrontEnd
 from iomodel.nests.residency import Residency
 
 DIRECTIONS = ("forward", "backward")
@@ -79,6 +80,12 @@ class Implementation(Record):
         True)}``. A solver chooses those that are not given.
     tiles : tuple of ShippedTile
         Tiles that the library ships.
+    aliases : tuple of str
+        Further names of the kernels, which name the schedule too where an algorithm is asked for.
+    superseded : bool
+        True if a later release of the library replaced the kernels, so that they answer by name alone.
+    front_end : FrontEnd
+        The calls and options that the kernels take.
 
     Examples
     --------
@@ -94,6 +101,9 @@ class Implementation(Record):
     execution: Mapping[str, Execution] = field(default_factory=dict)
     searched: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     tiles: tuple[ShippedTile, ...] = ()
+    aliases: tuple[str, ...] = ()
+    superseded: bool = False
+    front_end: FrontEnd = field(default_factory=FrontEnd)
 
     def __repr__(self) -> str:
         return f"<Implementation {self.name}: {self.title}>"
@@ -133,6 +143,12 @@ TEXTBOOK = Implementation(
     "Dao et al. 2022, FlashAttention, arXiv:2205.14135, section 2.1: M elements of SRAM",
 )
 """The papers' machine: no registers, warps or stages."""
+
+
+def kernels_title(algorithm: str, implementation: str) -> str:
+    """Name a schedule with the kernels that run it, in the title of a table."""
+    return algorithm if implementation == TEXTBOOK.name else f"{algorithm}, {implementation}"
+
 
 PACKED: Mapping[str, tuple[Any, ...]] = {"packed": (False, True)}
 """The choice of packing the query heads that share keys into one tile."""

@@ -1,30 +1,30 @@
-"""Check of a tile on a device: feasibility, remaining resources, limiting resource, occupancy."""
+"""Checks of a tile in the launch configurations of a kernel: feasibility, remaining resources, occupancy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
-from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
+from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile, kernels_title
 from iomodel.placement.fit import BlockFit, in_one_memory
 from iomodel.placement.gemm_tiles import buffered, warps_of
-from iomodel.placement.implementations import implementation_for, no_kernel
+from iomodel.placement.implementations import no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
-from iomodel.placement.shipped_tile import shipped_row
-from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.attention import Attention
 from iomodel.workloads.linear import Linear
+from iomodel.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,14 @@ class Check(Result):
         Limit of the concurrent blocks.
     residency : str
         Placement of the tiles.
+    implementation : str
+        The kernels that hold the tile; "textbook" for one memory per block.
+    others : tuple of str
+        The other launches and kernels of the call in which the tile does not fit, each with what it exceeds.
     """
 
     algorithm: str
-    workload: Attention | Linear
+    workload: Annotated[Any, Workload]
     device: str
     tiles: Mapping[str, int]
     residency: str
@@ -75,6 +79,8 @@ class Check(Result):
     binding: str
     blocks_per_sm: int
     limited_by: str
+    implementation: str = TEXTBOOK.name
+    others: tuple[str, ...] = ()
 
     @property
     def slack(self) -> Mapping[str, int]:
@@ -84,7 +90,9 @@ class Check(Result):
     def resource_rows(self) -> list[tuple[str, str, str]]:
         """List the rows of a table: each resource, and the occupancy."""
         lines = [
-            (f"{name} used of {resource.limit:,}", f"{resource.used:,}", resource.unit)
+            ("rows off the MMA shape", f"{resource.used:,}", resource.unit)
+            if name == "MMA shape"
+            else (f"{name} used of {resource.limit:,}", f"{resource.used:,}", resource.unit)
             for name, resource in self.resources.items()
             if name != "MMA shape" or resource.used
         ]
@@ -104,61 +112,8 @@ class Check(Result):
             *self.resource_rows(),
             ("binding", Mark(self.binding, LIMIT), ""),
         ]
-        return [Table(f"{self.algorithm}: {sizes_text(self.tiles)} on {self.device}", ("", ">value", "unit"), rows)]
-
-
-def check(
-    algorithm: AlgorithmLike,
-    workload: Attention | Linear,
-    hardware: Hardware | str,
-    tiles: Mapping[str, Any] | None = None,
-    implementation: str | Implementation | None = None,
-    **options: Any,
-) -> Check:
-    """Check whether a tile fits a device, with the remaining resources, the limiting one, and the occupancy.
-
-    Parameters
-    ----------
-    algorithm : str or Algorithm
-        One of :func:`iomodel.list_algorithms` that has an implementation for the direction.
-    workload : Attention or Linear
-        The attention call, forward or backward, or the linear layer.
-    hardware : Hardware or str
-        A device with shared memory, registers and matrix instructions on file.
-    tiles : mapping of name to int
-        ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. They
-        default to the least numbers of the kernel.
-    implementation : str or Implementation, optional
-        The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
-    **options
-        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
-
-    Raises
-    ------
-    UnknownNameError, InputError, SpecError
-        A name is unknown; the kernels do not support the device or the width; the device lacks a figure.
-
-    Examples
-    --------
-    >>> import iomodel
-    >>> w = iomodel.Attention(q_len=4096, head_dim=128)
-    >>> c = iomodel.check("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64, "warps": 4})
-    >>> c.fits, c.slack["shared memory"], c.binding, c.blocks_per_sm
-    (True, 101376, 'registers', 2)
-    """
-    call: Attention | Linear = workload if isinstance(workload, Linear) else as_attention(workload)
-    device = as_device(hardware)
-    chosen = implementation_for(algorithm, call, device, implementation)
-    given, options = split_choice(algorithm, tiles, options, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
-    launch_sizes = given or {}
-    bound = BoundCall.bind(algorithm, call, options)
-    sizes = bound.sizes(launch_sizes)
-    if isinstance(call, Linear) and chosen != TEXTBOOK:
-        return check_layer(algorithm, call, device, launch_sizes, sizes)
-    if isinstance(call, Linear) or not chosen.residency:
-        return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
-    launches = launches_at(bound, call, device, chosen, launch_sizes)
-    return nearest(launches, algorithm, call, sizes, shipped_row(chosen, call, device, bound.options))[0]
+        title = f"{kernels_title(self.algorithm, self.implementation)}: {sizes_text(self.tiles)} on {self.device}"
+        return [Table(title, ("", ">value", "unit"), rows, [f"does not fit: {other}" for other in self.others])]
 
 
 def nearest(
@@ -196,7 +151,7 @@ def launches_at(
     return launches
 
 
-def _textbook(algorithm: AlgorithmLike, call: Attention | Linear, device: Hardware, cost: Cost, assumed: bool) -> Check:
+def in_memory(algorithm: AlgorithmLike, call: Workload, device: Hardware, cost: Cost, assumed: bool) -> Check:
     """Check tiles whose live data share one memory."""
     layout = no_kernel(algorithm, call, device) if assumed else TEXTBOOK.title
     fit = in_one_memory(device, cost.footprint_bytes)
@@ -219,10 +174,28 @@ def excess(outcome: Check) -> float:
 
 
 def _launches(placement: Placement, sizes: Mapping[str, Any]) -> list[Launch]:
-    residency = placement.residency
-    warps = as_integer("warps", sizes.get("warps", min(residency.warps)))
-    stages = as_integer("stages", sizes.get("stages", min(residency.stages)))
-    return [launch for launch in placement.launches() if (launch.warps, launch.stages) == (warps, stages)]
+    """List the launches of a placement with the warps and stages that are given."""
+    given = {name: as_integer(name, sizes[name]) for name in sorted(LAUNCH_NAMES & sizes.keys())}
+    return [
+        launch for launch in placement.launches() if all(getattr(launch, name) == size for name, size in given.items())
+    ]
+
+
+def misfit(placement: Placement, launch: Launch, outcome: Check) -> str:
+    """Name the launch of a tile that does not fit, and what it exceeds, in one line."""
+    sizes = [outcome.tiles[name] for name in placement.tiles]
+    over = [
+        f"{name} {use.used:,} of {use.limit:,}" + f" {use.unit}" * (use.unit != "-")
+        for name, use in outcome.resources.items()
+        if use.slack < 0 and name != "MMA shape"
+    ]
+    listed = zip(placement.tiles, sizes, placement.steps(launch), placement.residency.sizes, strict=True)
+    over += [
+        f"{name} = {size}: must be {' or '.join(map(str, known)) if known else f'a multiple of {step}'}"
+        for name, size, step, known in listed
+        if (size not in known if known else size % step)
+    ]
+    return f"{launch.warps} warps, {launch.stages} stage{'s' * (launch.stages > 1)}: {'; '.join(over)}"
 
 
 def refused_launch(given: Mapping[str, Any], launches: Iterable[Launch]) -> InputError:
@@ -245,7 +218,7 @@ def checked(
 
 def check_of(
     algorithm: AlgorithmLike,
-    workload: Attention | Linear,
+    workload: Workload,
     device: str,
     tiles: Mapping[str, int],
     layout: str,
@@ -278,4 +251,5 @@ def check_layer(
     place = next((name for name in fit.used if name != "shared memory"), "shared memory")
     layout = f"sums in {place}, {stages} buffers of a slice of either operand"
     warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
-    return check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)
+    outcome = check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)
+    return replace(outcome, implementation=find_algorithm(algorithm).implementations[0].name)

@@ -90,6 +90,7 @@ def contents(
     sizes = bound.sizes(requested)
     launches = launches_at(bound, call, device, chosen, requested)
     outcome, placement, launch = nearest(launches, algorithm, call, sizes, row)
+    outcome = replace(outcome, implementation=chosen.name)
     residency = launch.residency
     names, elements = tile_sizes(bound.algorithm, bound.kind, bound.structure)
     at = {**placement.padded.numbers, **dict(zip(bound.compiled.numbers, bound.numbers, strict=True))}

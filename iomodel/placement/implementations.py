@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import AlgorithmLike, check_on_file, implementation_name
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.cache import per_device
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
-from iomodel.errors import InputError, SpecError, shown
+from iomodel.errors import InputError, IOModelError, SpecError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
+from iomodel.placement.front_ends import refused
 from iomodel.placement.implementation_file import is_file, read_implementation
 from iomodel.placement.placement import KernelKey, layouts_for
 from iomodel.placement.supported import runs_on
@@ -35,8 +38,10 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
     >>> sorted(implementation("flash3", "flash-attention-3").residency)
     ['backward', 'forward']
     """
-    declaration = find_algorithm(algorithm)
+    declaration, name = find_algorithm(algorithm), implementation_name(name)
     known = {known.name: known for known in (*declaration.implementations, TEXTBOOK)}
+    if isinstance(name, str) and name not in known:
+        check_on_file("implementation", name)
     return known[as_choice(f"implementation of {declaration}", name, known)]
 
 
@@ -44,14 +49,14 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
 def list_implementations(
     algorithm: AlgorithmLike, hardware: Hardware | str | None = None, workload: Attention | Linear | None = None
 ) -> list[str]:
-    """List the implementations of an algorithm, in the order of preference.
+    """List the implementations of an algorithm, in the order of declaration.
 
     Parameters
     ----------
     algorithm : str or Algorithm
         One of :func:`iomodel.list_algorithms`.
     hardware : Hardware or str, optional
-        A device; only what it can run is listed.
+        A device; only what it can run is listed, without releases that a later one replaced.
     workload : Attention or Linear, optional
         A call; only what supports its direction, dtype and widths is listed. By default a call of 128-wide rows in
         bf16.
@@ -64,7 +69,7 @@ def list_implementations(
     Examples
     --------
     >>> list_implementations("flash3", "h100-sxm5")
-    ['flash-attention-3', 'flash-attention-3-2024', 'textbook']
+    ['flash-attention-3', 'textbook']
     >>> list_implementations("flash3", "b200")
     ['textbook']
     >>> list_implementations("gemm", "b200")
@@ -79,22 +84,35 @@ def list_implementations(
         call = Linear(rows=1, in_features=128, out_features=128) if workload is None else as_linear(workload)
     else:
         call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
-    return [*(known.name for known in _running(device, declaration, call)), TEXTBOOK.name]
+    return [*(known.name for known in current(_running(device, declaration, call))), TEXTBOOK.name]
+
+
+def current(kernels: Sequence[Implementation]) -> list[Implementation]:
+    """Leave out superseded implementations, unless there are no others."""
+    return [known for known in kernels if not known.superseded] or list(kernels)
 
 
 def refusal(
-    algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
+    algorithm: Algorithm,
+    workload: Attention,
+    hardware: Hardware,
+    implementation: Implementation,
+    options: Mapping[str, Any] = FrozenDict(),
 ) -> InputError | SpecError | None:
     """Return the reason for which an implementation does not run a workload on a device; None if it does."""
     try:
         layouts_for(algorithm, workload, hardware, implementation)
     except (InputError, SpecError) as error:
         return error
-    return None
+    return refused(implementation, workload, options, f"{implementation.name} of {algorithm}")
 
 
 def implementations_for(
-    algorithm: AlgorithmLike, workload: Workload, hardware: Hardware, requested: object = None
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    hardware: Hardware,
+    requested: object = None,
+    options: Mapping[str, Any] = FrozenDict(),
 ) -> list[Implementation]:
     """Return the implementations to try for a workload on a device, in order; none for the textbook's.
 
@@ -103,7 +121,10 @@ def implementations_for(
     declaration, longest = find_algorithm(algorithm), workload.longest
     chosen = _requested(declaration, requested)
     if chosen is None:
-        return list(_running(hardware, declaration, longest))
+        able = current(_running(hardware, declaration, longest))
+        if not options or not isinstance(longest, Attention):
+            return able
+        return [known for known in able if refused(known, longest, options, known.name) is None]
     if chosen == TEXTBOOK or (isinstance(longest, Attention) and not chosen.residency):
         return []
     if not isinstance(longest, Attention):
@@ -112,7 +133,7 @@ def implementations_for(
             others = ", ".join(repr(known.name) for known in (*running, TEXTBOOK))
             raise InputError(f"implementation: {chosen.name!r} given; allowed: {others}, for {declaration}")
         return [chosen]
-    reason = refusal(declaration, longest, hardware, chosen)
+    reason = refusal(declaration, longest, hardware, chosen, options)
     if reason is not None:
         others = ", ".join(list_implementations(declaration, hardware, longest))
         raise type(reason)(f"{reason}; implementations that run: {others}")
@@ -122,7 +143,8 @@ def implementations_for(
 def _running(hardware: Hardware, algorithm: Algorithm, call: Workload) -> tuple[Implementation, ...]:
     """Return the implementations that run a call on a device, those of a linear layer if its products have a rate."""
     if isinstance(call, Attention):
-        return _able(hardware, algorithm, KernelKey.of(call))
+        able = _able(hardware, algorithm, KernelKey.of(call))
+        return tuple(known for known in able if refused(known, call, FrozenDict(), known.name) is None)
     rated = isinstance(call, Linear) and has_rates(hardware, call.dtype)
     return tuple(algorithm.implementations) if rated else ()
 
@@ -133,7 +155,16 @@ def _able(hardware: Hardware, algorithm: Algorithm, asked: KernelKey) -> tuple[I
     call = asked.example
     # Kernels for other devices are left out first: their refusals name every device that runs them.
     here = (known for known in algorithm.implementations if _has_layout(known, (call.direction,), hardware))
-    return tuple(able for able in here if refusal(algorithm, call, hardware, able) is None)
+    return tuple(able for able in here if _laid_out(algorithm, call, hardware, able))
+
+
+def _laid_out(algorithm: Algorithm, call: Attention, hardware: Hardware, kernels: Implementation) -> bool:
+    """Check that an implementation has layouts of a call for a device."""
+    try:
+        layouts_for(algorithm, call, hardware, kernels)
+    except (InputError, SpecError):
+        return False
+    return True
 
 
 def _has_layout(kernels: Implementation, passes: Sequence[str], hardware: Hardware) -> bool:
@@ -177,6 +208,25 @@ def lacks_kernels(algorithm: AlgorithmLike, workload: Workload, hardware: Hardwa
     return not all(
         _running(hardware, declaration, longest.model_copy(update={"direction": direction})) for direction in passes
     )
+
+
+def refusal_on(algorithm: Algorithm, workload: Workload, hardware: Hardware) -> IOModelError | None:
+    """Return the reason for which the kernels of an algorithm for a device refuse a call; None without any for it."""
+    longest = workload.longest
+    assert isinstance(longest, Attention)
+    passes = DIRECTIONS if longest.direction == "both" else (longest.direction,)
+    kernels = [known for known in algorithm.implementations if _has_layout(known, passes, hardware)]
+    parts = [longest.model_copy(update={"direction": direction}) for direction in passes]
+    refusals = (refusal(algorithm, part, hardware, known) for known in kernels for part in parts)
+    return next(filter(None, refusals), None)
+
+
+def stand_in(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str | None:
+    """Return the textbook's name where kernels of an algorithm exist and none runs a call on a device; else None.
+
+    A step of a model needs a time for every call; an answer about one call is refused there.
+    """
+    return TEXTBOOK.name if lacks_kernels(algorithm, workload, hardware) else None
 
 
 def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str:

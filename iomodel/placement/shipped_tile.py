@@ -13,6 +13,10 @@ from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.window import Window
 
+LIKE = {"sm_100": "sm_90", "sm_103": "sm_90"}
+"""Architectures whose tiles are those of another where a table has none of their own: the sources choose by compute
+capability 8.x above 8.0 (FlashAttention-2's launch templates, CUTLASS's Sm80 kernels) or by the shared memory of an SM
+(FlashInfer), which are alike."""
 ROWS = (16, 64, 128)
 """Numbers of rows that the tables distinguish."""
 
@@ -38,15 +42,17 @@ def shipped_row(
     words = _words(call, options)
     if words is None:
         return None
-    rows = [
+    known = [
         row
         for row in implementation.tiles
         if row.direction == call.direction
         and row.head_dim >= call.head_dim
         and row.value_dim >= call.value_dim
         and (not row.dtypes or call.dtype in row.dtypes)
-        and row.architecture in ("", hardware.architecture)
     ]
+    own = hardware.architecture or ""
+    rows = [row for row in known if row.architecture in ("", own)]
+    rows = rows or [row for row in known if row.architecture == LIKE.get(own)]
     narrowest = min(((row.head_dim, row.value_dim) for row in rows), default=None)
     matched = [(row.match(words), row) for row in rows if (row.head_dim, row.value_dim) == narrowest]
     scores = [score for score, _ in matched if score is not None]

@@ -56,7 +56,8 @@ def feasible_tiles(
     hardware : Hardware or str, optional
         The device.
     implementation : str or Implementation, optional
-        The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
+        The kernels: one of :func:`iomodel.list_implementations`, by default that of
+        :func:`iomodel.estimate`.
     warps, stages : int, optional
         Launch configuration of the kernel; that of the least traffic by default [-].
     sram_bytes, sram_elements, alignment : int, optional

@@ -55,7 +55,7 @@ def on_chip(
     tiles : mapping of tile name to int, optional
         As for :func:`iomodel.check`; by default the tile that the kernels ship.
     implementation : str or Implementation, optional
-        The kernels, by default the first that run the call there.
+        The kernels, by default the first listed that run the call there.
     **options
         Options of the algorithm.
 

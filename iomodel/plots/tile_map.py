@@ -19,12 +19,12 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH
 from iomodel.nests.implementation import TEXTBOOK, Implementation
-from iomodel.placement.check import Check, check
-from iomodel.placement.implementations import implementation_for
+from iomodel.placement.check import Check
 from iomodel.placement.placement import Launch, layouts_for, placements
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
+from iomodel.studies.check import check
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.varlen import VarlenAttention, as_call
 
@@ -85,7 +85,7 @@ def tile_map(
     device = None if hardware is None else as_device(hardware)
     kernels = TEXTBOOK
     if device is not None and not budget:
-        kernels = implementation_for(algorithm, as_call(workload), device, implementation)
+        kernels = Question.ask(algorithm, as_call(workload), device, implementation, options).library
     elif not isinstance(implementation, str | Implementation | None) or (
         implementation not in (None, TEXTBOOK, TEXTBOOK.name)
     ):

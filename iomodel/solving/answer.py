@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from iomodel.algorithms import name_of
 from iomodel.common.validation import as_integer
-from iomodel.errors import InfeasibleError, InputError, shown
+from iomodel.errors import InputError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.implementations import no_kernel
 from iomodel.solving.question import Question
@@ -30,6 +30,10 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
         Number of choices listed [-].
     """
     by_traffic = objective == "traffic" or bool(share)
+    if not by_traffic and isinstance(question.call, Call):
+        from iomodel.solving.default_kernel import check_kernels  # imports the time model
+
+        check_kernels(question)
     if not by_traffic and _runs_a_pass(question):
         _check_memory(question)
         from iomodel.solving.both_directions import solve_both  # imports the time model
@@ -71,7 +75,7 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
 
 
 def _by_kernels(question: Question, share: Fraction, top: int, by_traffic: bool) -> Solution:
-    """Find the best tiles of the first implementation in which one fits."""
+    """Find the best tiles of the default implementation, or of the next in which one fits."""
     if isinstance(question.call, Linear):
         from iomodel.solving.fastest_layer import solve_layer  # imports the time model
 
@@ -79,14 +83,7 @@ def _by_kernels(question: Question, share: Fraction, top: int, by_traffic: bool)
     from iomodel.solving.fastest import solve_fastest  # imports the time model
     from iomodel.solving.on_device import solve_resident
 
-    failure: InfeasibleError | None = None
-    for asked in map(question.by, question.kernels):
-        try:
-            return solve_resident(asked, share) if by_traffic else solve_fastest(asked, top)
-        except InfeasibleError as error:
-            failure = failure or error
-    assert failure is not None  # there is a kernel
-    raise failure
+    return question.by_first(lambda asked: solve_resident(asked, share) if by_traffic else solve_fastest(asked, top))
 
 
 def _check_memory(question: Question) -> None:

@@ -85,7 +85,8 @@ def _fastest_of_least_traffic(question: Question) -> Choice | None:
         except (InfeasibleError, InputError):  # a split of less than a tile of keys, too
             return None
 
-    return best_choice(question.by(replace(TEXTBOOK, searched={**question.algorithm.searched, **PACKED})), tile)
+    best = best_choice(question.by(replace(TEXTBOOK, searched={**question.algorithm.searched, **PACKED})), tile)
+    return None if best is None else best.choice
 
 
 def _quicker(start: Mapping[str, int], question: Question) -> Choice:

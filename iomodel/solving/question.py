@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from iomodel.algorithms import AlgorithmLike
-from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import AlgorithmLike, schedule_and_kernels
 from iomodel.common.arithmetic import ceil_div
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
@@ -18,11 +16,12 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import Rates, rates
-from iomodel.errors import IOModelError
+from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, budget_of
+from iomodel.placement.front_ends import packings
 from iomodel.placement.implementations import implementations_for
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
@@ -33,6 +32,7 @@ from iomodel.workloads.workload import Workload, as_workload
 if TYPE_CHECKING:
     from iomodel.timing.clock import Clock, TimedLaunch
 
+T = TypeVar("T")
 ROWS = 128
 """Rows of a tile in the rule for packing [rows]."""
 
@@ -48,7 +48,7 @@ class Question:
     algorithm, call, hardware
         What is computed, on what, where; no hardware with a bare budget.
     implementation : str, Implementation or None
-        The kernels wanted; None for the first that runs the call.
+        The kernels wanted; None for the default one of the call.
     options : mapping of str to Any
         The options that are given; the kernels choose others per call.
     parameters : Parameters
@@ -82,7 +82,8 @@ class Question:
         """Find the algorithm and the device by their names, and check the call."""
         call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
         device = None if hardware is None else as_device(hardware)
-        return cls(find_algorithm(algorithm), call, device, implementation, FrozenDict(options), **more)
+        declaration, kernels = schedule_and_kernels(algorithm, implementation)
+        return cls(declaration, call, device, kernels, FrozenDict(options), **more)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
@@ -119,17 +120,70 @@ class Question:
         """The implementations that run the call on the device, in the order in which they are tried."""
         if self.hardware is None:
             return []
-        return implementations_for(self.algorithm, self.call, self.hardware, self.implementation)
+        return implementations_for(self.algorithm, self.call, self.hardware, self.implementation, self.options)
+
+    @cached_property
+    def ranked(self) -> Sequence[Implementation]:
+        """The implementations that run the call on the device, the default one first.
+
+        Options that kernels choose per call, such as `splits`, and limits of the tiles leave out kernels, but do not
+        change the order.
+        """
+        if len(self.kernels) < 2:
+            return self.kernels
+        from iomodel.solving.default_kernel import ranked_kernels  # imports the time model
+
+        chosen = {name for known in self.algorithm.implementations for name in known.searched}
+        own = FrozenDict({name: value for name, value in self.options.items() if name not in chosen})
+        plain = replace(self, options=own, min_block_kv=None, min_blocks_per_sm=1, memory=FrozenDict())
+        return [known for known in ranked_kernels(plain) if known in self.kernels]
 
     @property
     def library(self) -> Implementation:
-        """The implementation wanted, else the first that runs the call, else the textbook's."""
+        """The implementation wanted, else the default one of the call, else the textbook's."""
         wanted = self.implementation
-        return wanted if isinstance(wanted, Implementation) else next(iter(self.kernels), TEXTBOOK)
+        return wanted if isinstance(wanted, Implementation) else next(iter(self.ranked), TEXTBOOK)
+
+    @property
+    def settled(self) -> str | Implementation | None:
+        """The implementation wanted, else the default one of the call; None without any."""
+        wanted = self.implementation
+        return next(iter(self.ranked), None) if wanted is None and isinstance(self.call, Call) else wanted
 
     def by(self, kernels: Implementation) -> Question:
         """Ask for one implementation."""
         return replace(self, implementation=kernels)
+
+    def by_first(self, run: Callable[[Question], T]) -> T:
+        """Run for the default implementation, else for the next that does not refuse; raise the first refusal.
+
+        A question without a kernel, or for one implementation, is run as it is.
+        """
+        failure: InputError | InfeasibleError | None = None
+        for kernels in self.ranked if self.implementation is None else ():
+            try:
+                return run(self.by(kernels))
+            except (InputError, InfeasibleError) as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return run(self)
+
+    def by_fastest(self, run: Callable[[Question], T], seconds: Callable[[T], float]) -> T:
+        """Run for every implementation and return the fastest; raise the refusal of the default one if all refuse.
+
+        A question without a kernel, or for one implementation, is run as it is.
+        """
+        kernels = self.kernels if self.implementation is None else ()
+        if len(kernels) < 2:
+            return run(self.by(kernels[0]) if kernels else self)
+        results: list[T] = []
+        for known in kernels:
+            try:
+                results.append(run(self.by(known)))
+            except (InputError, InfeasibleError):
+                continue
+        return min(results, key=seconds) if results else self.by_first(run)
 
     def choosing(self, options: Mapping[str, Any]) -> Question:
         """Ask with other options."""
@@ -170,7 +224,7 @@ class Question:
     def timer(self, chosen: Mapping[str, Any] = FrozenDict(), tiled: bool = True) -> Timer:
         """Return the call with further options, and the timer of its tiles."""
         options = _typed({**self.options, **chosen})
-        return _timer(self.device, self.algorithm, self.call, options, tiled, self.parameters, self.implementation)
+        return _timer(self.device, self.algorithm, self.call, options, tiled, self.parameters, self.settled)
 
     def launched(self, tiles: Mapping[str, int], chosen: Mapping[str, Any] = FrozenDict()) -> TimedLaunch:
         """Time tiles in their fastest launch, that of their warps and stages if these are among them."""
@@ -188,9 +242,24 @@ Choice = tuple[Mapping[str, int], Mapping[str, Any]]
 """Tiles, and the options that go with them."""
 
 
-def best_choice(question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None]) -> Choice | None:
+class TimedChoice(NamedTuple):
+    """Tiles and options, with their time [s]."""
+
+    tiles: Mapping[str, int]
+    options: Mapping[str, Any]
+    seconds: float
+
+    @property
+    def choice(self) -> Choice:
+        """The tiles and options."""
+        return self.tiles, self.options
+
+
+def best_choice(
+    question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None]
+) -> TimedChoice | None:
     """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits."""
-    best: tuple[float, Choice | None] = (inf, None)
+    best: TimedChoice | None = None
     for searched in question.choices():
         chosen = {**question.options, **searched}
         sizes = tile(chosen)
@@ -200,9 +269,9 @@ def best_choice(question: Question, tile: Callable[[Mapping[str, Any]], Mapping[
             timed = question.launched(sizes, searched)
         except IOModelError:
             continue
-        if timed.seconds < best[0]:
-            best = timed.seconds, (FrozenDict(timed.tiles), chosen)
-    return best[1]
+        if best is None or timed.seconds < best.seconds:
+            best = TimedChoice(FrozenDict(timed.tiles), chosen, timed.seconds)
+    return best
 
 
 Timer = tuple[BoundCall, "Clock"]
@@ -233,11 +302,17 @@ def free_options(
     taken: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> dict[str, Sequence[Any]]:
-    """Return the values of each option that an implementation searches for a call and that is not given."""
+    """Return the legal values of each option that an implementation searches for a call and that is not given.
+
+    Where the front end leaves the packing of rows to the caller, it is searched for tiles that it would fill better.
+    """
+    legal = packings(implementation.front_end, call, options)
+    packed = legal if len(legal) == 1 or _underfilled(call) else legal[:1]
+    searches = call.group > 1 and packed[-1]
     return {
-        name: values
+        name: packed if name == "packed" else values
         for name, values in implementation.searched.items()
-        if name not in options and (_underfilled(call) if name == "packed" else name in taken)
+        if name not in options and (searches if name == "packed" else name in taken)
     }
 
 

@@ -18,6 +18,7 @@ from iomodel.nests.alphabet import (
     LAUNCH,
     TILES,
 )
+from iomodel.nests.implementation import kernels_title
 from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import Certificate, RunnerUp
 from iomodel.workloads.attention import Attention
@@ -213,8 +214,7 @@ class Solution(Deferred, Result):
             (f"{place}: {self._choice(choice.tiles)}", f"{(choice.seconds or 0) * 1e6:,.1f}", "us")
             for place, choice in enumerate(self.ranked, 1)
         ]
-        by = "" if self.implementation == "textbook" else f", {self.implementation}"
-        title = f"{self.algorithm}{by} on {self.budget.label or self.budget}"
+        title = f"{kernels_title(self.algorithm, self.implementation)} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
 
     def _splits_rows(self) -> list[tuple[str, str, str]]:

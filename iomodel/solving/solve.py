@@ -61,8 +61,8 @@ def solve(
     hardware : Hardware or str, optional
         A device.
     implementation : str or Implementation, optional
-        The kernels that run the algorithm: one of :func:`iomodel.list_implementations`, by default the first that runs
-        the call on the device. ``"textbook"`` is one memory for all live data of a block.
+        The kernels that run the algorithm: one of :func:`iomodel.list_implementations`, by default those of
+        :func:`iomodel.estimate` without tiles. ``"textbook"`` is one memory for all live data of a block.
     objective : {"time", "traffic"}, optional
         The quantity minimised: the time, or the bytes that blocks request, with proof. The time by default, and the
         traffic with the textbook's implementation or an `epsilon`. The traffic of a linear layer is minimised on the

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice
@@ -96,6 +96,7 @@ def solve_array(
     >>> iomodel.solve_array("flash2", call, sram_elements=[25600, 51200], lse=False).hbm_bytes
     array([24117248, 12582912])
     """
+    algorithm, implementation = schedule_and_kernels(algorithm, implementation)
     asked = _asked(algorithm, workload, columns)
     if objective is not None:
         as_choice("objective", objective, ("traffic", "time"))
@@ -124,7 +125,7 @@ def solve_many(algorithm: AlgorithmLike, hardware: Hardware | str | None = None,
     """
     objective = as_choice("objective", columns.pop("objective", "traffic"), ("traffic", "time"))
     infeasible = as_choice("infeasible", columns.pop("infeasible", "raise"), ("raise", "mark"))
-    implementation = columns.pop("implementation", None)
+    algorithm, implementation = schedule_and_kernels(algorithm, columns.pop("implementation", None))
     asked = _asked(algorithm, None, columns)
     if objective == "time":
         return _fastest(asked, hardware, implementation, infeasible)

@@ -206,7 +206,7 @@ def tile_times(
     if not question.kernels:
         obstacle = no_kernel(question.algorithm, question.call, question.device)
         raise InputError(f"implementation: none runs the call ({obstacle})")
-    return _mapped(candidates(question.by(question.kernels[0])))
+    return _mapped(candidates(question.by(question.library)))
 
 
 def _mapped(ranked: Candidates) -> TileTimes:

@@ -18,12 +18,15 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.solving.batch.pass_points import KERNELS, Columns, PassPoints, filled
 from iomodel.solving.by_pass import joined, of_pass
 from iomodel.solving.question import Question
-from iomodel.studies.pass_points import Columns, PassPoints, filled
 from iomodel.timing.clock_points import Fastest, in_sequence
 from iomodel.timing.parameters import Parameters
+
+KERNELS_OF = "{} implementation"
+"""The column of the implementations of a pass of a call in both directions."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,20 @@ class AttentionPoints:
     def chosen(self) -> set[str]:
         """Names of the columns that are chosen for each point."""
         taken = {**self.algorithm.takes(self.called.first.direction), **self.algorithm.common}
-        launch = () if len(self.passes) > 1 else LAUNCH_NAMES
+        launch = map(KERNELS_OF.format, self.passes) if len(self.passes) > 1 else (*LAUNCH_NAMES, KERNELS)
         return {*launch, *taken, *self.tiles}
+
+    def implementations(self, chosen: Mapping[str, Any]) -> Any:
+        """Name the implementation of each point, of both passes in a call of both."""
+        wanted = next(iter(self.passes.values())).question.implementation
+        columns = [chosen[name] for name in (KERNELS, *map(KERNELS_OF.format, self.passes)) if name in chosen]
+        if wanted is not None or not columns:
+            return np.broadcast_to(str(getattr(wanted, "name", wanted) or TEXTBOOK.name), self.shape)
+        names = np.array([*(known.name for known in self.algorithm.implementations), TEXTBOOK.name])
+        first, *others = (names[column] for column in columns)
+        for other in others:
+            first = np.where(first == other, first, np.char.add(np.char.add(first, " and "), other))
+        return first
 
     def fastest(self, part: slice) -> Fastest:
         """Time a block of points."""
@@ -110,8 +125,14 @@ class AttentionPoints:
             own = only_taken(self.algorithm, direction, options)
             if direction == "forward":
                 own |= self.algorithm.saved
-            each = timer.fastest(of_pass(direction, numbers), own, size, True)
-            found.append(Fastest(each.seconds, {n: v for n, v in each.columns.items() if n not in LAUNCH_NAMES}))
+            here = of_pass(direction, numbers)
+            if KERNELS_OF.format(direction) in numbers:
+                here[KERNELS] = numbers[KERNELS_OF.format(direction)]
+            each = timer.fastest(here, own, size, True)
+            kept = {name: values for name, values in each.columns.items() if name not in LAUNCH_NAMES}
+            if KERNELS in kept:
+                kept[KERNELS_OF.format(direction)] = kept.pop(KERNELS)
+            found.append(Fastest(each.seconds, kept))
         return found
 
     def _defaults(self, numbers: Columns, options: Columns, size: int) -> tuple[Columns, Any, Columns]:
@@ -126,7 +147,8 @@ class AttentionPoints:
             chosen, found = timer.defaults(numbers, only_taken(self.algorithm, direction, options), size)
             tiles[direction], found, options = _tiles_first(chosen, found, options)
             every &= found
-        return dict(joined(self.tiles, tiles)), every, options
+        kernels = {KERNELS_OF.format(name): part[KERNELS] for name, part in tiles.items() if KERNELS in part}
+        return {**joined(self.tiles, tiles), **kernels}, every, options
 
     def costs(self, tiles: Mapping[str, Any], found: Any) -> CostArray:
         """Count the points at the tiles that they choose."""
@@ -139,7 +161,7 @@ class AttentionPoints:
 
 def _tiles_first(chosen: Columns, found: Any, options: Columns) -> tuple[Columns, Any, Columns]:
     """Part the tiles and the launch from the options that are chosen with them."""
-    sizes = {name: value for name, value in chosen.items() if name in TILE_NAMES | LAUNCH_NAMES}
+    sizes = {name: value for name, value in chosen.items() if name in TILE_NAMES | LAUNCH_NAMES | {KERNELS}}
     more = {name: value for name, value in filled(chosen, found).items() if name not in sizes}
     return sizes, found, {**options, **more}
 

@@ -7,7 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, overload
 
-from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
+from iomodel.algorithms import (
+    AlgorithmLike,
+    implementation_name,
+    list_algorithms,
+    name_of,
+    schedule_and_kernels,
+)
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.quantities import quantity
@@ -59,6 +65,7 @@ def answering(
 
 def having(implementation: str, workload: Workload, algorithms: Sequence[AlgorithmLike] | None) -> list[AlgorithmLike]:
     """Select the algorithms that have an implementation; UnknownNameError if none has."""
+    implementation = implementation_name(implementation)
     able: list[AlgorithmLike] = list(list_algorithms(workload) if algorithms is None else _named(algorithms))
     names = {name: [known.name for known in find_algorithm(name).implementations] for name in able}
     chosen = [name for name in able if isinstance(implementation, str) and implementation in names[name]]
@@ -72,11 +79,17 @@ def _named(algorithms: object) -> list[str]:
     """Return the names of a sequence of algorithms; InputError if two have the same name."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence) or not algorithms:
         raise InputError(f"algorithms: {shown(algorithms)} given; allowed: a list of names or of Algorithm objects")
-    names = [name_of(algorithm) for algorithm in algorithms]
+    names = [_label(algorithm) for algorithm in algorithms]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"algorithms: {name!r} given twice; allowed: each name once")
     return names
+
+
+def _label(algorithm: AlgorithmLike) -> str:
+    """Return the name of an algorithm, or that of kernels as their declaration spells it."""
+    kernels = schedule_and_kernels(algorithm)[1]
+    return name_of(algorithm) if kernels is None else str(kernels)
 
 
 @overload
@@ -134,8 +147,9 @@ def compare(
     alignment, min_block_kv, epsilon
         As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
     implementation : str, optional
-        An implementation; the algorithms that have it are compared. By default each algorithm takes the first that runs
-        the call on the device. ``"textbook"`` compares the traffic of all, each in one memory of the same size.
+        An implementation; the algorithms that have it are compared. By default each algorithm takes the default one of
+        :func:`iomodel.estimate`; algorithms whose kernels do not run the call there have no time. ``"textbook"``
+        compares the traffic of all, each in one memory of the same size.
     objective : {"time", "traffic"}, optional
         The quantity minimised: the time of :func:`iomodel.estimate` on `hardware`, or the bytes on the textbook's
         machine. The time by default on a device, where the result is a :class:`iomodel.TimeComparison`, and budgets and
@@ -145,7 +159,8 @@ def compare(
         List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
         out, because they change the outputs of the model.
     algorithms : sequence of str or Algorithm, optional
-        The algorithms to compare; all of :func:`iomodel.list_algorithms` by default, for traffic those with tiles.
+        The algorithms, or kernels as "flash4", to compare; all of :func:`iomodel.list_algorithms` by default, for
+        traffic those with tiles.
     **options
         Options, each passed to the algorithms that take it.
 

@@ -11,8 +11,10 @@ from iomodel.common.display import Result, Table, shared_notes, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError
-from iomodel.placement.implementations import lacks_kernels, no_kernel
+from iomodel.errors import InfeasibleError, InputError
+from iomodel.nests.implementation import TEXTBOOK
+from iomodel.placement.implementations import no_kernel
+from iomodel.solving.default_kernel import absence, without_kernels
 from iomodel.solving.question import Question
 from iomodel.studies.comparison import approximations, bests, footnotes, marked
 from iomodel.studies.comparison_entries import By, Entries
@@ -38,8 +40,7 @@ class TimeComparison(Entries, Result, Tabular):
     approximates : mapping of str to str
         The listed approximate algorithms, each with the operation that it computes in place of attention.
     without_kernels : mapping of str to str
-        The listed algorithms whose kernels do not run the call on the device, with the reason. Their times are those of
-        the textbook's machine; they come after all that run, and are the `best` only where none runs.
+        The algorithms whose kernels do not run the call on the device, with the reason. They have no time.
     """
 
     workload: Annotated[Any, Workload]
@@ -85,29 +86,34 @@ class TimeComparison(Entries, Result, Tabular):
         timed = [
             {
                 "algorithm": candidate.algorithm,
+                "implementation": candidate.implementation,
                 **candidate.tiles,
                 "seconds": candidate.seconds,
                 "relative": self.relative(candidate),
                 "flops_per_second": candidate.flops_per_second,
                 "mfu": candidate.mfu,
                 "bound": candidate.bound,
-                "runs": candidate.algorithm not in self.without_kernels,
+                "runs": True,
                 "least_dram_bytes": candidate.dram_bytes[0],
                 "most_dram_bytes": candidate.dram_bytes[1],
             }
             for candidate in self.estimates
         ]
-        return [*timed, *({"algorithm": name, "reason": reason} for name, reason in self.infeasible.items())]
+        unfit = ({"algorithm": name, "reason": reason} for name, reason in self.infeasible.items())
+        absent = ({"algorithm": name, "reason": text, "runs": False} for name, text in self.without_kernels.items())
+        return [*timed, *unfit, *absent]
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        columns = ("algorithm", "tiles", ">time [us]", ">relative to best", ">TFLOP/s", ">MFU [%]", "bound by",
-                   ">DRAM traffic [MB]")  # fmt: skip
+        unit = self.estimates[0].time_in(0.0)[1]
+        columns = ("algorithm", "kernel", "tiles", f">time [{unit}]", ">relative to best", ">TFLOP/s", ">MFU [%]",
+                   "bound by", ">DRAM traffic [MB]")  # fmt: skip
         rows = [
             (
-                self._marked(candidate.algorithm),
+                marked(candidate.algorithm, self.approximates),
+                "idealised" if candidate.implementation == TEXTBOOK.name else candidate.implementation,
                 sizes_text(candidate.tiles),
-                f"{candidate.seconds * 1e6:,.1f}",
+                candidate.time_in(candidate.seconds)[0],
                 f"{self.relative(candidate):,.2f}",
                 f"{candidate.flops_per_second / 1e12:,.1f}",
                 f"{100 * candidate.mfu:.1f}",
@@ -116,39 +122,33 @@ class TimeComparison(Entries, Result, Tabular):
             )
             for candidate in self.estimates
         ]
-        rows += [(marked(name, self.approximates), "none fits", "", "", "", "", "", "") for name in self.infeasible]
+        unfit = [(marked(name, self.approximates), "", "none fits") for name in self.infeasible]
+        unfit += [(marked(name, self.approximates), "no kernel", "") for name in self.without_kernels]
+        rows += [(*row, "", "", "", "", "", "") for row in unfit]
         trusted = [
             *shared_notes("left out", {one.algorithm: one.left_out for one in self.estimates}),
-            *shared_notes("assumed", {one.algorithm: one.rates.assumed for one in self.estimates}),
+            *shared_notes("assumed", {one.algorithm: one.assumed for one in self.estimates}),
         ]
         return [
             Table(
                 f"algorithms on {self.hardware.name}, by time",
                 columns,
                 rows,
-                [*footnotes(self.approximates), *self._absent()],
+                footnotes(self.approximates),
                 extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "TFLOP/s"),
             ),
             *trusted,
         ]
 
-    def _marked(self, name: str) -> str:
-        own = marked(name, self.approximates)
-        return f"* {own}" if name in self.without_kernels else own
-
-    def _absent(self) -> list[str]:
-        """Name the algorithms without a kernel for the device."""
-        if not self.without_kernels:
-            return []
-        names = ", ".join(self.without_kernels)
-        return [f"* idealised, one memory per block: no kernel on file runs this call on {self.hardware.name}: {names}"]
-
 
 def by_time(questions: Sequence[Question]) -> TimeComparison:
-    """Estimate each contender, those that run first; InfeasibleError if no exact algorithm fits."""
+    """Estimate each contender that a kernel runs; InfeasibleError if no exact algorithm fits."""
     estimates, infeasible, absent = [], {}, {}
     least: list[InfeasibleError] = []
     for question in questions:
+        if question.implementation is None and without_kernels(question):
+            absent[name_of(question.algorithm)] = no_kernel(question.algorithm, question.call, question.device)
+            continue
         try:
             candidate = estimated(question)
         except InfeasibleError as error:
@@ -157,12 +157,12 @@ def by_time(questions: Sequence[Question]) -> TimeComparison:
                 least.append(error)
             continue
         estimates.append(candidate)
-        if question.implementation is None and lacks_kernels(question.algorithm, question.call, question.device):
-            absent[candidate.algorithm] = no_kernel(question.algorithm, question.call, question.device)
     inexact = approximations(name_of(question.algorithm) for question in questions)
     if all(candidate.algorithm in inexact for candidate in estimates):
+        if not least:
+            raise InputError(absence(next(q for q in questions if not q.algorithm.approximates)))
         raise min(least, key=lambda error: error.least)
-    estimates.sort(key=lambda candidate: (candidate.algorithm in absent, candidate.seconds))
+    estimates.sort(key=lambda candidate: candidate.seconds)
     first = questions[0]
     return TimeComparison(
         first.call, first.device, tuple(estimates), FrozenDict(infeasible), inexact, FrozenDict(absent)

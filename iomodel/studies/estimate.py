@@ -17,12 +17,13 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementations import check_layer_kernels
 from iomodel.solving.by_pass import of_pass
-from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.default_kernel import check_kernels
+from iomodel.solving.default_tiles import default_launch, default_tiles
 from iomodel.solving.question import Question, best_choice
-from iomodel.timing.clock import Clock
+from iomodel.timing.clock import Clock, TimedLaunch
 from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
@@ -90,8 +91,9 @@ def estimate(
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
     implementation : str or Implementation, optional
-        The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
-        Without tiles, the options that its kernels choose per call are chosen too.
+        The kernels: one of :func:`iomodel.list_implementations`. The default is the fastest of those that run the call
+        there: at the given tiles, else each at the tile and the options that its library takes, where the first listed
+        of several within 0.5 % counts. Options that the kernels choose per call are chosen too.
     **options
         Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
@@ -131,44 +133,57 @@ def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Est
             )
         return _of_layer(question, tiles)
     question.bound({}, tiled=False)  # raises for a wrong option before the search
+    check_kernels(question)
     if tiles is None:
-        tiles, chosen = default_tiles(question)
-        return _at(question.choosing(chosen), tiles)
+        asked, (tiles, chosen) = default_launch(question)
+        return _at(asked, chosen, tiles)
     tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     for name in LAUNCH_NAMES & tile_mapping.keys():
         as_integer(name, tile_mapping[name])
-    return _at(_with_searched(question, tile_mapping), tile_mapping)
+
+    def at_tiles(asked: Question) -> Estimate:
+        return _at(asked, _with_searched(asked, tile_mapping), tile_mapping)
+
+    return question.by_fastest(at_tiles, lambda timed: timed.seconds)
 
 
-def _at(question: Question, tiles: Mapping[str, int]) -> Estimate:
-    """Estimate a call at its tiles, each pass in its fastest launch."""
+def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int]) -> Estimate:
+    """Estimate a call at its tiles and options, each pass in its fastest launch."""
     launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
-    whole = question.bound({}, tiled=bool(tiles.keys() - LAUNCH_NAMES))
+    whole = question.choosing(chosen).bound({}, tiled=bool(tiles.keys() - LAUNCH_NAMES))
     sizes = whole.sizes(tiles)
-    timed = []
+    timed, kernels = [], []
+
+    def fastest(part: Question, *, own: Mapping[str, int]) -> tuple[TimedLaunch, str]:
+        bound, clock = part.timer(tiled=bool(sizes))
+        name = part.library.name if sizes else TEXTBOOK.name
+        return clock.fastest({name: own[name] for name in bound.tiles}, launch), name
+
     for direction in question.passes:
         part, own = question.choosing(whole.options), sizes
         if part.call.direction != direction:
-            part, own = part.in_direction(direction, whole.options, saving=True), of_pass(direction, sizes)
-        bound, clock = part.timer(tiled=bool(sizes))
-        timed.append(clock.fastest({name: own[name] for name in bound.tiles}, launch))
+            part, own = question.in_direction(direction, whole.options, saving=True), of_pass(direction, sizes)
+        one, name = part.by_fastest(partial(fastest, own=own), lambda found: found[0].seconds)
+        timed.append(one)
+        kernels.append(name)
     hosted = max((one.clock.parameters for one in timed), key=lambda values: values.host_launch)
     assumed = tuple(one.clock for one in timed if sizes and one.clock.assumed)
-    return assembled(replace(question, parameters=hosted), partial(whole.at, sizes), timed, sizes, assumed)
+    asked, names = replace(question, parameters=hosted), " and ".join(dict.fromkeys(kernels))
+    return assembled(asked, partial(whole.at, sizes), timed, sizes, assumed, names)
 
 
-def _with_searched(question: Question, tiles: Mapping[str, int]) -> Question:
-    """Add the fastest of the options that the kernels choose per call and that are not given."""
+def _with_searched(question: Question, tiles: Mapping[str, int]) -> Mapping[str, Any]:
+    """Return the options with the fastest of those that the kernels choose per call and that are not given."""
     searches = question.implementation is not None or any(
         known.searched for known in question.algorithm.implementations
     )
     if not tiles or question.call.direction == "both" or not searches:
-        return question
+        return question.options
     kernels = question.library
     if kernels.searched.keys() <= question.options.keys():
-        return question
+        return question.options
     best = best_choice(question.by(kernels), lambda _: tiles)
-    return question if best is None else question.choosing(best[1])
+    return question.options if best is None else best.options
 
 
 def _of_layer(question: Question, tiles: Mapping[str, int] | None) -> Estimate:
@@ -191,7 +206,8 @@ def _of_layer(question: Question, tiles: Mapping[str, int] | None) -> Estimate:
     else:
         kernels = list(question.timer()[1].fastest(sizes, {}).kernels)
     cost = bound.cost(sizes)
-    return assembled(question, lambda: cost, [_TimedKernels({**sizes, **launch}, tuple(kernels))], sizes)
+    timed = [_TimedKernels({**sizes, **launch}, tuple(kernels))]
+    return assembled(question, lambda: cost, timed, sizes, implementation=question.library.name)
 
 
 def assembled(
@@ -200,6 +216,7 @@ def assembled(
     timed: Sequence[TimedPass],
     sizes: Mapping[str, int],
     assumed: Sequence[Clock] = (),
+    implementation: str = TEXTBOOK.name,
 ) -> Estimate:
     """Combine the passes of a call into one estimate; what its time does not need is computed when it is read."""
     algorithm, call, device, known = question.algorithm, question.call, question.device, question.rates
@@ -215,7 +232,7 @@ def assembled(
         "left_out": lambda _: (
             *known.left_out,
             *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
-            *memory_levels(device)[1],
+            *(() if device.simulated else memory_levels(device)[1]),
         ),
         "levels": lambda result: level_traffic(
             algorithm, call, device, result.requested_bytes, result.l2_bytes, result.dram_bytes
@@ -230,6 +247,7 @@ def assembled(
         seconds=seconds,
         rates=known,
         parameters=question.parameters,
+        implementation=implementation,
     )
 
 
@@ -245,6 +263,8 @@ def _breakdown(result: Estimate) -> FrozenDict[str, float]:
 
 
 def _dram_bytes(result: Estimate) -> tuple[int, int]:
+    if result.rates.simulated:  # no cache keeps what is requested again
+        return result.requested_bytes, result.requested_bytes
     cached = result.rates.cached
     return dram_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, cached)
 
@@ -271,9 +291,9 @@ def _idle(result: Estimate) -> Iterator[str]:
     units = result.rates.units
     longest = max(result.kernels, key=lambda kernel: kernel.seconds, default=None)
     if longest is not None and units is not None and longest.blocks < units:
-        blocks = "one block" if longest.blocks == 1 else f"{longest.blocks:,} blocks"
-        idle = f"{units - longest.blocks:,} of {units:,} SMs idle"
-        yield f"{longest.title} runs as {blocks}: {idle}; more heads or sequences fill them"
+        blocks = "1 block" if longest.blocks == 1 else f"{longest.blocks:,} blocks"
+        idle = units - longest.blocks
+        yield f"{longest.title}: {blocks} for {units:,} SMs, {idle:,} idle (more heads or sequences fill them)"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {

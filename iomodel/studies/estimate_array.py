@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice
@@ -20,6 +19,7 @@ from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
+from iomodel.solving.batch.pass_points import KERNELS
 from iomodel.studies.attention_points import AttentionPoints
 from iomodel.studies.estimate_array_result import EstimateArray
 from iomodel.studies.layer_points import LayerPoints
@@ -83,7 +83,8 @@ def estimate_array(
         workload, hardware = None, second
     if hardware is None:
         raise InputError("hardware: not given; allowed: a device, such as 'h100-sxm5'")
-    device, declaration = as_device(hardware), find_algorithm(algorithm)
+    device = as_device(hardware)
+    declaration, implementation = schedule_and_kernels(algorithm, implementation)
     as_choice("infeasible", infeasible, ("raise", "mark"))
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
@@ -110,12 +111,14 @@ def estimate_array(
     shaped = {name: frozen(column, shape) for name, column in columns.items()}
     streamed = shaped.pop("streamed", np.zeros(shape))
     chosen = {name: frozen(shaped.pop(name).astype(np.int64), shape) for name in [*shaped] if name in points.chosen}
+    kernels = points.implementations(chosen)
+    chosen = {name: column for name, column in chosen.items() if not name.endswith(KERNELS)}
     costs = points.costs({name: values for name, values in chosen.items() if name in TILE_NAMES}, ~np.isnan(seconds))
     known = {**costs.arguments, **launch}
     inputs = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
     result = EstimateArray(
         name_of(declaration), device, costs, frozen(seconds, shape), FrozenDict(shaped), streamed, FrozenDict(chosen),
-        rates(device, points.called.first.dtype), parameters, implementation, inputs,
+        rates(device, points.called.first.dtype), parameters, implementation, inputs, frozen(kernels, shape),
     )  # fmt: skip
     if len(misfits) and infeasible == "raise":
         place = tuple(map(int, np.unravel_index(misfits[0], shape)))

@@ -49,6 +49,8 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
     chosen : mapping of str to array
         Warps and stages of the fastest launch, the options that the kernels choose per call, and the tiles that are not
         given.
+    implementations : array of str
+        The implementation that is timed at each point, of both passes in a call of both.
     """
 
     algorithm: str
@@ -62,6 +64,7 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
     parameters: Parameters
     implementation: str | Implementation | None
     arguments: Mapping[str, Any] = field(repr=False)
+    implementations: Any = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -143,6 +146,7 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
             "mfu": self.mfu,
             "streamed_bytes": self.streamed_bytes,
         }
+        known = {"implementation": self.implementations, **known}
         return flat_columns({**inputs, **self.chosen, **known, **times}, self.shape)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +161,7 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
             "breakdown": {name: _listed(values) for name, values in self.breakdown.items()},
             "streamed_bytes": _listed(self.streamed_bytes),
             "chosen": {name: _listed(values) for name, values in self.chosen.items()},
+            "implementations": self.implementations.tolist(),
         }
 
     @classmethod
@@ -167,7 +172,8 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
             "implementation": str | Implementation | None, "arguments": Mapping[str, Any],
         }  # fmt: skip
         known = decoded_values(wanted, (), data, cls.__name__)
-        check_keys(data, (*known, "hardware_data", "seconds", "breakdown", "streamed_bytes", "chosen"))
+        computed = ("seconds", "breakdown", "streamed_bytes", "chosen", "implementations")
+        check_keys(data, (*known, "hardware_data", *computed))
         from iomodel.studies.estimate_array import estimate_array
 
         more = {name: known[name] for name in ("parameters", "implementation")}

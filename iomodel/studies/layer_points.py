@@ -20,8 +20,8 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.gemm_tiles import GemmTile, blocks_of, buffered, competing, warps_of
 from iomodel.placement.implementations import check_layer_kernels
+from iomodel.solving.batch.pass_points import Columns
 from iomodel.studies.attention_points import flat
-from iomodel.studies.pass_points import Columns
 from iomodel.timing.clock_points import Fastest, in_sequence
 from iomodel.timing.layer_clock import LayerClock, LayerNumbers, layer_clock
 from iomodel.timing.parameters import Parameters
@@ -70,6 +70,10 @@ class LayerPoints:
             {name: flat(value, shape) for name, value in {**called.point, **sizes, **launch}.items()},
             flat(splits, shape),
         )  # fmt: skip
+
+    def implementations(self, _: Mapping[str, Any]) -> Any:
+        """Name the implementation of each point."""
+        return np.broadcast_to(self.algorithm.implementations[0].name, self.shape)
 
     @property
     def chosen(self) -> set[str]:

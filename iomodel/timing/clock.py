@@ -86,7 +86,7 @@ class Clock:
     @property
     def bare(self) -> str | None:
         """The assumption about memory where no kernel of the algorithm runs on the device, with the reason."""
-        if not self.assumed:
+        if not self.assumed or self.hardware.simulated:
             return None
         return f"registers apart from shared memory ({no_kernel(self.algorithm, self.workload, self.hardware)})"
 

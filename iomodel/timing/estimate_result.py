@@ -12,6 +12,7 @@ from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
+from iomodel.nests.implementation import TEXTBOOK, kernels_title
 from iomodel.timing.error_interval import interval
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.level_traffic import LevelTraffic
@@ -65,6 +66,8 @@ class Estimate(Deferred, Result, Tabular):
         Figures that a declared default stands in for, and warnings about the launch.
     levels : tuple of LevelTraffic
         The traffic over the boundary of each level of the memory, beside the bound for every schedule there.
+    implementation : str
+        The kernels that are timed, of both passes in a call of both; "textbook" for one memory per block.
     """
 
     derived = ("error", "flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
@@ -89,6 +92,7 @@ class Estimate(Deferred, Result, Tabular):
     left_out: tuple[str, ...]
     assumed: tuple[str, ...] = field(default_factory=tuple)
     levels: tuple[LevelTraffic, ...] = field(default_factory=tuple)
+    implementation: str = TEXTBOOK.name
 
     @property
     def error(self) -> tuple[float, float]:
@@ -137,6 +141,12 @@ class Estimate(Deferred, Result, Tabular):
         """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
         return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
 
+    def time_in(self, seconds: float) -> tuple[str, str]:
+        """Write a time with its unit: clocks on a simulated device, else microseconds."""
+        if self.rates.simulated and self.rates.clock is not None:
+            return f"{seconds * self.rates.clock:,.0f}", "clk"
+        return f"{seconds * 1e6:,.1f}", "us"
+
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per kernel and resource: the time that the resource alone would take [s]."""
         return [
@@ -164,11 +174,12 @@ class Estimate(Deferred, Result, Tabular):
         tiles = sizes_text(self.tiles)
         low, high = self.dram_bytes
         pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
+        time, unit = self.time_in(self.seconds)
         rows = [
-            ("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"),
-            ("eight in ten measured", " to ".join(f"{end * 1e6:,.1f}" for end in self.error), "us"),
+            ("time", Mark(time, ANSWER), unit),
+            ("eight in ten measured", " to ".join(self.time_in(end)[0] for end in self.error), unit),
             ("bound by", Mark(self.bound, LIMIT), ""),
-            *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
+            *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
             ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
@@ -187,8 +198,11 @@ class Estimate(Deferred, Result, Tabular):
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
         ]
+        if self.rates.simulated:
+            element = self.workload.element_size
+            rows.append((f"ridge point, of {element} B each", f"{self.ridge * element:,.1f}", "FLOP/element"))
         notes = trusted(self.left_out, self.assumed)
-        title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
+        title = f"{kernels_title(self.algorithm, self.implementation)} on {self.hardware.name}: {tiles}"
         tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
         levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels)
         levels = levels.with_names("memory", [level.title for level in self.levels])

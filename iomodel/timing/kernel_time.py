@@ -168,7 +168,7 @@ def described(
     return KernelTime(
         demand.title,
         took.seconds,
-        FrozenDict({**{name: float(value) for name, value in took.breakdown.items() if value}, "launch": launch}),
+        FrozenDict(_shown(took.breakdown, launch)),
         demand.blocks,
         took.waves,
         took.streamed,
@@ -178,6 +178,12 @@ def described(
         traffic.leaving,
         traffic.lock_step,
     )
+
+
+def _shown(needs: Mapping[str, Any], launch: float) -> dict[str, float]:
+    """Return the times of resources that are in use, and that of the launch unless it is free [s]."""
+    used = {name: float(value) for name, value in needs.items() if value}
+    return {**used, "launch": launch} if launch else used
 
 
 def elapsed(
@@ -215,6 +221,8 @@ def elapsed(
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     if execution.dependent and not demand.products:
         launch = DEPENDENT * launch if rates.node is None else rates.node
+    if rates.simulated:  # as a trace counts: every load, product and store after the other
+        return Elapsed(sum(needs.values()), needs, 0.0, 0.0, 1, streamed, at_once)
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
     waves: Any = 1

@@ -15,6 +15,7 @@ from iomodel.counting.cost import cost as count
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
+from iomodel.placement.implementations import stand_in
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.streamed import streamed
 from iomodel.solving.question import Question
@@ -154,7 +155,8 @@ class Accounting:
         tiles = {tile: size for tile, size in self.tiles.items() if tile not in GEMM_TILES}
         if tiles or saved:
             name = name or general(workload)
-            span = _span(estimate(name, workload, self.hardware, tiles or None))
+            kernels = stand_in(name, workload, self.hardware)
+            span = _span(estimate(name, workload, self.hardware, tiles or None, implementation=kernels))
         else:
             algorithm = None if name is None else find_algorithm(name)
             name, span = attention_clock(self.hardware, DEFAULT, algorithm).fastest(workload)

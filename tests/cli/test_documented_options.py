@@ -18,7 +18,7 @@ CALLED = {
     "tiles": "solving.solve:solve",
     "compare": "studies.compare:compare",
     "estimate": "studies.estimate:estimate",
-    "check": "placement.check:check",
+    "check": "studies.check:check",
     "cost": "counting.cost:cost",
     "trace": "studies.trace.trace:trace",
     "diagnose": "studies.diagnosis.diagnose:diagnose",

@@ -73,7 +73,6 @@ def test_a_trace_of_a_layer_has_its_events(capsys) -> None:
         (f"cost gemm {LAYER} --mask causal", "mask: given for a linear layer"),
         (f"cost gemm {LAYER} {SIZED} --packed", "option of gemm: 'packed' is unknown"),
         (f"cost flash2 {LAYER}", "algorithm: flash2 given, for attention; allowed for linear: gemm"),
-        ("check fused_mlp --rows 8 --in-features 64 --hidden-features 64 --hardware l4 --block-m 64", "workload: "),
         (f"crossover gemm flash2 {LAYER} --over batch", "workload: "),
         (f"plot feasible gemm {LAYER} --output x.svg", "workload: "),
         (f"compare {LAYER} --sram-bytes 40000 --no-lse", "option of gemm: 'lse' is unknown; allowed: splits"),

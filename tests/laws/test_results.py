@@ -39,7 +39,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "backward optimum": lambda: iomodel.optimum("two_pass", direction="backward"),
     "many": lambda: MANY,
     "blocks": lambda: SPARSE,
-    "on a device": lambda: iomodel.solve("flash1", W, "h100-sxm5"),
+    "on a device": lambda: iomodel.solve("flash2", W, "h100-sxm5"),
     "comparison": lambda: iomodel.compare(W, sram_bytes=5000),
     "expressions": lambda: iomodel.expressions("flash2", mask="causal"),
     "optimum": lambda: iomodel.optimum("flash2"),

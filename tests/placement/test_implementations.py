@@ -64,7 +64,9 @@ def test_a_table_speaks_of_no_other_call() -> None:
     assert shipped_tile(kernels, narrow, device, {}) == {"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}
     for change in ({"head_dim": 512}, {"dtype": "fp8"}):
         assert shipped_tile(kernels, W.model_copy(update=change), device, {}) is None
-    assert shipped_tile(kernels, W, iomodel.hardware("b200"), {}) is None
+    assert shipped_tile(kernels, W, iomodel.hardware("rtx5090"), {}) is None
+    # The launch templates tell 8.6 and 8.9 from all others.
+    assert shipped_tile(kernels, W, iomodel.hardware("b200"), {}) == shipped_tile(kernels, W, device, {})
     blocks = iomodel.BlockMask([[True] * 32] * 32, block_q=128, block_kv=128)
     assert shipped_tile(kernels, W.model_copy(update={"mask": blocks}), device, {}) is None
 
@@ -107,8 +109,8 @@ def test_a_check_reports_the_layout_that_ships(name: str, kernels: str) -> None:
 
 
 def test_an_estimate_takes_the_shipped_tile() -> None:
-    for name, device in (("flash2", "a100-sxm4-80gb"), ("flash2", "rtx4090"), ("flash3", "h100-sxm5")):
-        kernels = implementation_for(name, W, iomodel.hardware(device))
+    for name, device in (("fa2", "a100-sxm4-80gb"), ("fa2", "rtx4090"), ("fa3", "h100-sxm5")):
+        kernels = iomodel.kernels.implementation(name, name)
         tile = shipped_tile(kernels, W, iomodel.hardware(device), {})
         assert tile is not None
         assert tile.items() <= iomodel.estimate(name, W, device).tiles.items()

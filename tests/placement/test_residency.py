@@ -44,12 +44,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def call(row: dict[str, str]) -> iomodel.Attention:
+def call(row: dict[str, str], kv_heads: int = 1) -> iomodel.Attention:
     head_dim = int(row["head_dim"])
     return iomodel.Attention(
         q_len=4096,
         heads=16,
-        kv_heads=1,
+        kv_heads=kv_heads,
         latent=head_dim == 576,
         head_dim=head_dim,
         value_dim=int(row.get("value_dim", head_dim)),
@@ -99,7 +99,7 @@ def test_what_flashattention_2_ships_fits(row: dict[str, str]) -> None:
 @pytest.mark.parametrize("row", table("flash-attention-1") + table("flash-attention-1-2023"), ids=shown)
 def test_what_flashattention_1_ships_fits(row: dict[str, str]) -> None:
     """To the byte, in a layout that fits: K or V alone in shared memory, or both in a backward pass on an A100."""
-    w = call(row)
+    w = call(row, kv_heads=16)
     checks = [
         checked(placement, launch, "flash1", w, tiles(row))
         for placement in placed("flash1", w, ALL_DEVICES[row["architecture"]])
@@ -325,7 +325,8 @@ def test_the_solver_finds_what_exhaustive_search_finds(
     name, direction = case
     device = "h100-sxm5" if name == "flash3" else device
     w = iomodel.Attention(q_len=q_len, kv_len=kv_len, head_dim=head_dim, mask=mask, direction=direction)
-    solution = iomodel.solve(name, w, device, objective="traffic", min_block_kv=least_kv)
+    kernels = {"flash2": "flash-attention-2", "flash3": "flash-attention-3"}[name]
+    solution = iomodel.solve(name, w, device, implementation=kernels, objective="traffic", min_block_kv=least_kv)
     (least, *more), ways = exhaustive(name, w, device, least_kv)
     why = solution.certificate
     assert solution.cost.hbm_bytes == why.least_hbm_bytes == least
@@ -344,7 +345,7 @@ def test_the_solver_finds_what_exhaustive_search_finds(
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_the_next_step_does_not_fit(direction: str, head_dim: int) -> None:
     w = iomodel.Attention(q_len=8192, head_dim=head_dim, direction=direction)
-    s = iomodel.solve("flash2", w, "a100-sxm4-80gb", objective="traffic")
+    s = iomodel.solve("fa2", w, "a100-sxm4-80gb", objective="traffic")
     step = s.certificate.next_step
     assert s.placed is not None
     residency = next(r for r in algorithm("flash2").residency[direction] if r.title == s.placed.residency)
@@ -379,15 +380,15 @@ def test_shipped_tiles_have_the_least_traffic_at_their_occupancy() -> None:
         for mask in ("full", "causal") if row["mask"] == "any" else (row["mask"],):
             w = iomodel.Attention(q_len=8192, head_dim=int(row["head_dim"]), mask=mask)
             device, tile = DEVICES[row["architecture"]], tiles(row)
-            blocks = iomodel.check("flash2", w, device, tile).blocks_per_sm
+            blocks = iomodel.check("fa2", w, device, tile).blocks_per_sm
             wish: dict[str, Any] = {"objective": "traffic", "min_block_kv": tile["block_kv"]}
-            ours = iomodel.solve("flash2", w, device, min_blocks_per_sm=blocks, **wish)
+            ours = iomodel.solve("fa2", w, device, min_blocks_per_sm=blocks, **wish)
             theirs = iomodel.cost("flash2", w, tile)
             assert ours.cost.hbm_bytes <= theirs.hbm_bytes
             assert ours.placed is not None
             assert ours.placed.blocks_per_sm >= blocks
             equal[row["architecture"], w.head_dim, mask] = ours.cost.hbm_bytes == theirs.hbm_bytes
-            unbound = iomodel.solve("flash2", w, device, min_blocks_per_sm=blocks, objective="traffic")
+            unbound = iomodel.solve("fa2", w, device, min_blocks_per_sm=blocks, objective="traffic")
             free += unbound.cost.hbm_bytes == theirs.hbm_bytes
     # Two are measured choices: 64 x 64 where 128 x 64 would leave an SM as many blocks.
     assert {case for case, same in equal.items() if not same} == {("sm_86", 96, "causal"), ("sm_89", 96, "causal")}
@@ -399,7 +400,7 @@ def test_occupancy_by_hand() -> None:
     # A100: 164 KiB of shared memory an SM, 65,536 registers. 128 x 128 at d = 64: 48 KiB and 1 KiB reserved a block: 3;
     # 192 + 48 registers a thread, 240 x 32 = 7680 = 30 granules of 256 a warp, 30,720 for 4 warps: 2.
     c = iomodel.check(
-        "flash2", iomodel.Attention(q_len=4096, head_dim=64), "a100-sxm4-80gb", {"block_q": 128, "block_kv": 128}
+        "fa2", iomodel.Attention(q_len=4096, head_dim=64), "a100-sxm4-80gb", {"block_q": 128, "block_kv": 128}
     )
     assert (c.blocks_per_sm, c.limited_by) == (2, "registers")
     assert {name: resource.used for name, resource in c.resources.items()} == {
@@ -465,14 +466,14 @@ def test_the_steps_of_tiles() -> None:
 def test_what_binds_is_named(head_dim: int, least_kv: int, blocks: int, binding: str, step: tuple[Any, ...]) -> None:
     w = iomodel.Attention(q_len=8192, head_dim=head_dim)
     wish: dict[str, Any] = {"min_block_kv": least_kv, "min_blocks_per_sm": blocks}
-    why = iomodel.solve("flash2", w, "h100-sxm5", objective="traffic", **wish).certificate
+    why = iomodel.solve("fa2", w, "h100-sxm5", objective="traffic", **wish).certificate
     assert why.binding == binding
     assert (why.next_step.tile, why.next_step.size, why.next_step.resource, why.next_step.excess) == step
 
 
 def test_a_misfit_of_the_matrix_instruction() -> None:
     w = iomodel.Attention(q_len=4096, head_dim=64)
-    c = iomodel.check("flash2", w, "a100-sxm4-80gb", {"block_q": 96, "block_kv": 64, "warps": 4})
+    c = iomodel.check("fa2", w, "a100-sxm4-80gb", {"block_q": 96, "block_kv": 64, "warps": 4})
     assert (c.fits, c.binding, c.slack["MMA shape"], c.blocks_per_sm) == (False, "MMA shape", -32, 0)
 
 

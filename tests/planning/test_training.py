@@ -439,7 +439,10 @@ def test_a_faster_device_is_never_slower(figure):
         ({"overlap": "data"}, "overlap: 'data' given; allowed: a list of data, tensor, pipeline"),
         ({"attention_algorithm": "standard"}, "attention_algorithm: 'standard' is unknown; .* flash1, flash2, flash3"),
         ({"attention_implementation": "cudnn"}, "attention_implementation: 'cudnn' given; allowed: with attention_alg"),
-        ({"attention_algorithm": "flash2", "attention_implementation": "cudnn"}, "implementation of flash2: 'cudnn'"),
+        (
+            {"attention_algorithm": "flash2", "attention_implementation": "cudnn"},
+            "implementation: 'cudnn' given, which",
+        ),
         ({"precision": "fp8", "hardware": "a100-sxm4-80gb"}, "precision: fp8 given, .* allowed: bf16"),
         ({"model": "nemotron-h-56b"}, "model"),
         ({"model": "deepseek-v3.2"}, "model"),

@@ -32,10 +32,7 @@ def test_every_ranked_tile_and_the_tile_of_least_traffic_pass_check(name: str, k
             except InfeasibleError:
                 continue
             for tiles in (fastest.tiles, least.tiles, *(each.tiles for each in fastest.ranked)):
-                names = {"block_q", "block_kv", "warps", "stages"}
-                options = {key: value for key, value in tiles.items() if key not in names}
-                plain = {key: value for key, value in tiles.items() if key in names}
-                check = iomodel.check(name, w, device, plain, implementation=kernels, **options)
+                check = iomodel.check(name, w, device, tiles, implementation=kernels)
                 assert check.fits, (head_dim, direction, tiles, check.binding, check.slack)
 
 
@@ -57,8 +54,16 @@ def test_where_no_tile_fits_solve_and_estimate_say_by_how_much() -> None:
                 answer("flash1", w.model_copy(update={"direction": direction}), "l40s")
 
 
-def test_a_check_is_of_one_pass_after_the_other() -> None:
+def test_a_check_of_both_passes_is_of_the_one_with_less_room() -> None:
     w = iomodel.Attention(heads=8, q_len=1000, head_dim=128, direction="both")
-    advice = "direction: 'both' given; allowed: 'forward' or 'backward', one after the other, for the tiles of "
-    with pytest.raises(iomodel.InputError, match=f"^{advice}flash-attention-2 of flash2; implementations that run: "):
-        iomodel.check("flash2", w, "h100-sxm5", {"block_q": 64, "block_kv": 64}, implementation="flash-attention-2")
+    tiles = iomodel.solve("fa2", w, "h100-sxm5").tiles
+    outcome = iomodel.check("fa2", w, "h100-sxm5", tiles)
+    passes = [
+        iomodel.check("fa2", w.model_copy(update={"direction": direction}), "h100-sxm5", own).blocks_per_sm
+        for direction, own in (
+            ("forward", {name: tiles[name] for name in ("block_q", "block_kv")}),
+            ("backward", {name: tiles[f"bwd_{name}"] for name in ("block_q", "block_kv")}),
+        )
+    ]
+    assert (outcome.fits, outcome.blocks_per_sm) == (True, min(passes))
+    assert not iomodel.check("fa2", w, "h100-sxm5", {**tiles, "bwd_block_q": 1024}).fits

@@ -25,7 +25,7 @@ def test_the_choices_are_ranked_by_time() -> None:
 
 
 def test_an_export_has_the_choices_near_the_best() -> None:
-    s = iomodel.solve("flash2", W, "h100-sxm5", top=1000)
+    s = iomodel.solve("fa2", W, "h100-sxm5", top=1000)
     near = near_best(s)
     assert s.timed
     assert near == [choice for choice in s.ranked if (choice.seconds or 0.0) <= 1.05 * s.seconds]

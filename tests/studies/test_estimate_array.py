@@ -21,7 +21,7 @@ def test_each_point_without_tiles_takes_its_default() -> None:
 
 
 def test_points_without_a_tile_that_fits_are_marked() -> None:
-    call = {"q_len": 64, "head_dim": [64, 100_000], "dtype": "fp32"}
+    call = {"q_len": 64, "head_dim": [64, 100_000], "dtype": "fp32", "implementation": "textbook"}
     found = iomodel.estimate_array("flash2", None, "h100-sxm5", infeasible="mark", **call)
     assert found.feasible.tolist() == [True, False]
     with pytest.raises(iomodel.InfeasibleError, match=r"at index \(1,\)"):

@@ -81,6 +81,8 @@ def bettered(device: Hardware, path: str, factor: float) -> Hardware:
 def seconds(call: int, device: Hardware, length: int | None = None, kernels: str | None = None) -> float | None:
     """The time of a call, in a dtype that the device has; None where it is refused."""
     name, workload, tiles, options = CALLS[call]
+    # Where a kernel no longer fits, the next one answers, and may be slower: the laws are those of each kernel.
+    kernels = kernels or iomodel.list_implementations(name, device, workload)[0]
     options = {**options, "implementation": kernels}
     dtypes = (workload.dtype, "bf16", "fp16", "fp32")
     dtype = next((dtype for dtype in dtypes if f"compute.peak.{dtype}" in device.quantities), workload.dtype)

@@ -105,7 +105,7 @@ def test_four_warps_together_multiply_faster_than_one() -> None:
     """On Hopper one warp's instruction does a part of what a warp group's does; FlashAttention-2 uses the former."""
     w = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
     second, third = (
-        iomodel.estimate(name, w, H100, {"block_q": 128, "block_kv": 128, "warps": 8}) for name in ("flash2", "flash3")
+        iomodel.estimate(name, w, H100, {"block_q": 128, "block_kv": 128, "warps": 8}) for name in ("fa2", "fa3")
     )
     flops = 4 * 16 * 4096**2 * 128
     assert third.breakdown["matrix"] == pytest.approx(flops / 989.4e12)

@@ -92,11 +92,24 @@ class Timer {
     return new Attention({ ...numbers, dtype: state.dtype, mask, direction }, this.data.point);
   }
 
+  // Whether the front end of kernels takes a call of the page, which has no features.
+  taken({ grouped, masks }, workload) {
+    const window = workload.mask instanceof Window ? workload.mask : null;
+    const kind = window === null ? workload.mask : window.left === null ? (window.right === 0 ? "causal" : "window")
+      : (masks ?? []).includes("left window") && window.right === 0 ? "left window" : "window";
+    return (grouped || workload.group === 1) && (masks === null || masks.includes(kind));
+  }
+
   // The kernels of an algorithm that run a call on a device, with the layouts of each.
   implementations(call, workload) {
+    const able = this.laidOut(call, workload), current = able.filter(({ known }) => !known.superseded);
+    return current.length ? current : able;
+  }
+
+  laidOut(call, workload) {
     const device = this.devices[call.state.hardware];
     const own = this.algorithms[call.state.algorithm];
-    return own.implementations.flatMap((known) => {
+    return own.implementations.filter((known) => this.taken(known.front_end, workload)).flatMap((known) => {
       try {
         return [{ known, layouts: this.model._layouts(call.state.algorithm, workload, device, known) }];
       } catch (error) {
@@ -153,13 +166,38 @@ class Timer {
     return [...this.model.products(this.model.free_options(known, workload, taken, given))].map((one) => py.object(one));
   }
 
-  // The default tile of one pass: shipped by the first kernels that have one, else the fastest, else none.
+  // Kernels in the order of iomodel.estimate: the fastest at given tiles first, else the first within a tie of the
+  // fastest, each at its default tile.
+  ranked(call, direction, workload, able, fixed, tiles = {}) {
+    if (able.length < 2) return able;
+    const times = able.map((one) => {
+      try {
+        return this.default(call, direction, workload, [one], tiles, fixed).timed.seconds;
+      } catch (error) {
+        if (error instanceof PythonError || error instanceof InfeasibleError) return Infinity;
+        throw error;
+      }
+    });
+    const least = Math.min(...times), tie = Object.keys(tiles).length ? 0 : this.data.tie;
+    const first = times.findIndex((time) => time <= least * (1 + tie));
+    const order = times.map((_, i) => i).sort((a, b) => (b === first) - (a === first) || times[a] - times[b] || a - b);
+    return order.map((i) => able[i]);
+  }
+
+  // One pass at given tiles, or at the default tile of its kernels.
   pass(call, direction, tiles, fixed = {}) {
     const workload = this.workload(call, direction);
-    const able = this.implementations(call, workload);
     const wanted = call.asked.implementation ?? AUTO;
-    const given = Object.keys(tiles).length > 0; // then the first kernels run the tiles, as in iomodel.estimate
-    const kernels = wanted === AUTO ? able.slice(0, given ? 1 : able.length) : able.filter(({ known }) => known.name === wanted);
+    const able = wanted === AUTO ? this.implementations(call, workload) : this.laidOut(call, workload);
+    const given = wanted === AUTO && Object.keys(tiles).length > 0; // then the fastest at these tiles
+    const kernels = wanted === AUTO ? this.ranked(call, direction, workload, able, fixed, given ? tiles : {}) : able.filter(({ known }) => known.name === wanted);
+    return { ...this.default(call, direction, workload, kernels, tiles, fixed), able };
+  }
+
+  // The default tile of one pass: shipped by the first kernels in which one fits, else the fastest, else none.
+  default(call, direction, workload, kernels, tiles, fixed) {
+    const wanted = call.asked.implementation ?? AUTO;
+    const given = Object.keys(tiles).length > 0;
     let failure = null;
     for (const { known, layouts } of kernels) {
       let best = null;
@@ -181,10 +219,14 @@ class Timer {
         }
       }
       if (!best && !given) best = this.searched(call, workload, direction, known, layouts, fixed);
-      if (best) return { ...best, workload, able };
+      if (best) return { ...best, workload };
       if (wanted !== AUTO) break;
     }
     if (kernels.length || (wanted !== AUTO && wanted !== "textbook")) throw failure ?? new InfeasibleError("tiles: none fits");
+    const own = this.algorithms[call.state.algorithm];
+    if (wanted === AUTO && own.implementations.length && !this.devices[call.state.hardware].simulated) {
+      throw new NoTimeError(`no kernel of ${call.state.algorithm} runs this call on ${this.devices[call.state.hardware].name}; choose the textbook's memory, or another algorithm`);
+    }
     if (call.algorithm.approximates && !given) throw new NoTimeError("the default tiles of an approximation are not on the page; choose tiles, or ask iomodel estimate");
     const { searched } = this.algorithms[call.state.algorithm];
     const choices = wanted === AUTO && !given && searched.size ? this.free(call, workload, { searched }, fixed) : [{}];
@@ -199,7 +241,7 @@ class Timer {
       }
     }
     if (!best) throw unfit;
-    return { ...best, known: null, shipped: null, layouts: [], workload, able };
+    return { ...best, known: null, shipped: null, layouts: [], workload };
   }
 
   // The tiles of least traffic in one memory under these options, or the given tiles, with their time.
@@ -222,8 +264,8 @@ class Timer {
 
   // One pass at given tiles and options, in its fastest launch configuration.
   at(call, direction, tiles, fixed) {
-    const workload = this.workload(call, direction), able = this.implementations(call, workload);
-    const wanted = call.asked.implementation ?? AUTO;
+    const workload = this.workload(call, direction), wanted = call.asked.implementation ?? AUTO;
+    const able = wanted === AUTO ? this.ranked(call, direction, workload, this.implementations(call, workload), fixed, tiles) : this.laidOut(call, workload);
     const first = wanted === AUTO ? able[0] : able.find(({ known }) => known.name === wanted);
     const chosen = this.options(call, direction, fixed);
     const clock = this.clock(call, workload, chosen, first?.layouts ?? [], first?.known ?? null);

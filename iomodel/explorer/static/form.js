@@ -28,7 +28,7 @@ class Form {
       const kernels = data.clock.algorithms[state.algorithm].implementations.map(({ name, title }) => [name, title || name]);
       const pairs = call.parts.map((part, i) => [String(i + 1), `${part.outer}, ${part.inner}`]);
       const groups = [
-        ["Device", [this.choice("hardware", "GPU", devices), this.choice("implementation", "kernels", [["auto", "auto: the first that runs the call"], ...kernels, ["textbook", "textbook: one memory of M bytes"]]), control("sram_bytes"), control("alignment")]],
+        ["Device", [this.choice("hardware", "GPU", devices), this.choice("implementation", "kernels", [["auto", "auto: the fastest that runs the call"], ...kernels, ["textbook", "textbook: one memory of M bytes"]]), control("sram_bytes"), control("alignment")]],
         ["Algorithm", [this.choice("preset", "shape of a model", [["", "own"], ...Object.keys(data.presets).map((name) => [name])]), this.choice("algorithm", "algorithm", algorithms), control("direction"), ...options]],
         ["Shape", [...data.shape.map((name) => control(name)), control("dtype"), this.choice("packed", "packed", (fields.packed.declared === undefined ? fields.packed.choices : ["auto", ...fields.packed.choices]).map((one) => [one]), data.options.packed)]],
         ["Mask", ["mask", "window_left", "window_right", "align"].map((name) => control(name))],

@@ -75,7 +75,7 @@ def best_tile(
         algorithm: A name of list_algorithms, such as "flash3" or "gemm".
         workload: Fields of the call.
         hardware: A device, such as "h100-sxm5".
-        implementation: The layout of shared memory and registers, such as "triton"; by default the first that runs.
+        implementation: The layout of shared memory and registers, such as "triton"; by default the fastest that runs.
         objective: "time" (the default where a kernel is known) or "traffic".
     """
     from iomodel.solving.solve import solve

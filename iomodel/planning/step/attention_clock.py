@@ -18,7 +18,9 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.nests.algorithm import Algorithm
-from iomodel.placement.implementations import implementations_for
+from iomodel.nests.implementation import TEXTBOOK
+from iomodel.placement.front_ends import with_legal_pages
+from iomodel.placement.implementations import implementations_for, stand_in
 from iomodel.solving.default_tiles import default_tiles
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
@@ -39,7 +41,9 @@ FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
 
-_Choice = tuple[Mapping[str, int] | None, Mapping[str, Any]]
+_Choice = tuple[Mapping[str, int] | None, Mapping[str, Any], str | None]
+"""Tiles, options and implementation; without tiles, the default ones of the call."""
+_Tiles = tuple[Mapping[str, int] | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class AttentionClock:
     parameters: Parameters = DEFAULT
     algorithm: Algorithm | None = None
     known: BoundedCache[tuple[str, Span]] = field(default_factory=lambda: BoundedCache(MOST), compare=False, repr=False)
-    tiles: BoundedCache[tuple[Mapping[str, int] | None, ...]] = field(
+    tiles: BoundedCache[tuple[_Tiles, ...]] = field(
         default_factory=lambda: BoundedCache(MOST), compare=False, repr=False
     )
 
@@ -82,8 +86,8 @@ class AttentionClock:
         """List the tiles and options to try, each once."""
         choices: list[_Choice] = []
         for asked in self._options(algorithm, call):
-            for tiles in self._tiles(algorithm, call, asked):
-                choice = tiles, _whole_tiles(asked, tiles, call)
+            for tiles, kernels in self._tiles(algorithm, call, asked):
+                choice = tiles, _whole_tiles(asked, tiles, call), kernels
                 choices += [] if choice in choices else [choice]
         return choices
 
@@ -100,21 +104,32 @@ class AttentionClock:
         return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
 
     def _seconds(
-        self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+        self,
+        algorithm: Algorithm,
+        call: Attention,
+        tiles: Mapping[str, int] | None,
+        options: Mapping[str, Any],
+        kernels: str | None,
     ) -> float:
         """Rank a candidate by the time of its fastest launch [s]."""
         if tiles is None:
-            return self._timed(algorithm, call, tiles, options).seconds
-        return (
-            Question.ask(algorithm, call, self.device, None, options, parameters=self.parameters)
-            .launched(tiles)
-            .seconds
-        )
+            return self._timed(algorithm, call, tiles, options, kernels).seconds
+        paged = _paged(algorithm, call, kernels)
+        asked = Question.ask(algorithm, paged, self.device, kernels, options, parameters=self.parameters)
+        return asked.launched(tiles).seconds
 
     def _timed(
-        self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+        self,
+        algorithm: Algorithm,
+        call: Attention,
+        tiles: Mapping[str, int] | None,
+        options: Mapping[str, Any],
+        kernels: str | None,
     ) -> Span:
-        result = estimate(algorithm, call, self.device, tiles, parameters=self.parameters, **options)
+        paged = _paged(algorithm, call, kernels)
+        result = estimate(
+            algorithm, paged, self.device, tiles, parameters=self.parameters, implementation=kernels, **options
+        )
         return attention_span(result, self._conversion(call, result.cost))
 
     def _conversion(self, call: Attention, cost: Cost) -> float:
@@ -148,39 +163,36 @@ class AttentionClock:
             yield splits
             splits *= 2
 
-    def _tiles(
-        self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any]
-    ) -> tuple[Mapping[str, int] | None, ...]:
-        """Collect the best tiles of typical calls of this kind; None (the tiles of the call itself) without any."""
+    def _tiles(self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any]) -> tuple[_Tiles, ...]:
+        """Collect the best tiles of typical calls of this kind, each with its kernels.
+
+        Without any the tiles are None: those of the call itself.
+        """
         decoding = _few(call)
         plain = call.memo.get("plain")
         if plain is None:
             plain = call.memo["plain"] = call.model_copy(update=_PLAIN)
         kind = (algorithm, tuple(options.items()), call.q_len if decoding else 0, _typical_mask(call), plain)
 
-        def best() -> tuple[Mapping[str, int] | None, ...]:
+        def best() -> tuple[_Tiles, ...]:
             lengths = TYPICAL[-1:] if decoding else TYPICAL
             tiles = dict.fromkeys(self._typical(algorithm, call, options, length) for length in lengths)
-            return tuple(entry for entry in tiles if entry) or (None,)
+            return tuple(entry for entry in tiles if entry[0]) or tuple(tiles)[:1]
 
         return self.tiles.get(kind, best)
 
-    def _typical(
-        self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int
-    ) -> Mapping[str, int] | None:
+    def _typical(self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int) -> _Tiles:
         decoding = _few(call)
         queries, batch = (min(call.q_len, length), 8) if decoding else (length, 1)
         if "splits" in options:
             options = {**options, "splits": min(options["splits"], 4)}
         try:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
-            typical = call.model_copy(update={**lengths, "mask": _typical_mask(call)})
-            if not implementations_for(algorithm, typical, self.device, None):  # pages hardly change it
-                typical = typical.model_copy(update={"page_size": None})
+            typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return default_tiles(asked)[0]
+            return _first_listed(asked)
         except IOModelError:
-            return None
+            return None, stand_in(algorithm, call, self.device)
 
 
 def attention_span(result: Estimate, least: float = 0.0) -> Span:
@@ -193,6 +205,25 @@ def attention_span(result: Estimate, least: float = 0.0) -> Span:
         tuple(result.breakdown.items()),
         tuple(result.tiles.items()),
     )
+
+
+def _first_listed(question: Question) -> _Tiles:
+    """Return the default tiles of the first implementation listed in which any fit: the serving tables are of it."""
+    failure: IOModelError | None = None
+    for kernels in question.kernels:
+        try:
+            return default_tiles(question.by(kernels))[0], kernels.name
+        except (InputError, InfeasibleError) as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return default_tiles(question)[0], TEXTBOOK.name
+
+
+def _paged(algorithm: Algorithm, call: Attention, kernels: str | None) -> Attention:
+    """Return a call with the pages that an engine gives to its kernels."""
+    known = (each for each in algorithm.implementations if each.name == kernels)
+    return next((with_legal_pages(each.front_end, call) for each in known), call)
 
 
 def _whole_tiles(options: Mapping[str, Any], tiles: Mapping[str, int] | None, call: Attention) -> Mapping[str, Any]:
@@ -262,9 +293,15 @@ def _fastest_pass(
 ) -> tuple[str, Span]:
     spans: list[tuple[str, Span]] = []
     refused: IOModelError | None = None
+    stands_in = {algorithm: stand_in(algorithm, call, device) for algorithm in algorithms}
+    if implementation is None and not all(stands_in.values()):
+        algorithms = tuple(algorithm for algorithm in algorithms if stands_in[algorithm] is None)
     for algorithm in algorithms:
+        asked = Question.ask(algorithm, call, device, implementation)
+        first = next((known.name for known in asked.kernels), stands_in[algorithm])
+        kernels = first if implementation is None else implementation
         try:
-            result = estimate(algorithm, call, device, implementation=implementation, parameters=parameters)
+            result = estimate(algorithm, call, device, implementation=kernels, parameters=parameters)
         except (InputError, SpecError, InfeasibleError) as error:
             refused = error
         else:

@@ -24,9 +24,11 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILES
 from iomodel.nests.implementation import Implementation
 from iomodel.solving.batch.fastest_search import FastestSearch
+from iomodel.solving.batch.pass_points import KERNELS, PassPoints
 from iomodel.solving.batch.solutions import SolutionArray
 from iomodel.solving.candidates import PREFERENCE
 from iomodel.solving.question import Question
+from iomodel.timing.clock_points import Fastest
 from iomodel.workloads.masks.tabulated import Tabulated
 
 INTERNAL = ("seconds", "requested", "less_keys", "shared")
@@ -71,8 +73,11 @@ def solve_many_fastest(
     least = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     point = {**called.point, **{name: called.number(name) for name in called.numeric}}
     question = Question(algorithm, called.first, device, implementation, min_block_kv=least)
-    search = FastestSearch(question, called, flat(point), flat(options), size)
-    columns = search.found().columns if size else dict.fromkeys(PREFERENCE, np.zeros(0))
+    if size:
+        columns = PassPoints(question, called).by_kernels(flat(point), flat(options), size, _fastest).columns
+    else:
+        columns = dict.fromkeys(PREFERENCE, np.zeros(0))
+    kernels = columns.pop(KERNELS, None)
     feasible = np.isfinite(columns["seconds"])
     arguments = FrozenDict(
         {
@@ -98,13 +103,22 @@ def solve_many_fastest(
     requested = _exact_bytes(algorithm, called, flat, options, columns, feasible)
     names = sorted(columns.keys() - {*INTERNAL}, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     chosen = {name: frozen(columns[name], shape) for name in names}
+    known = np.array([kernels.name for kernels in algorithm.implementations])
+    wanted = str(getattr(implementation, "name", implementation))
+    by = np.broadcast_to(wanted, shape) if kernels is None else known[kernels.astype(np.int64)].reshape(shape)
     searched = {name: chosen.pop(name) for name in [*chosen] if name in (*NUMBERS, "packed")}
     requested = frozen(requested, shape)
     seconds = frozen(np.where(feasible, columns["seconds"], np.nan), shape)
     return SolutionArray(
         name_of(algorithm), FrozenDict(chosen), requested, requested, frozen(feasible, shape), device.sram_per_block,
-        "B", called, arguments, seconds, FrozenDict(searched),
+        "B", called, arguments, seconds, FrozenDict(searched), by,
     )  # fmt: skip
+
+
+def _fastest(timer: PassPoints, numbers: dict[str, Any], options: dict[str, Any], size: int) -> Fastest:
+    """Search the fastest tiles of an implementation at each point."""
+    columns = FastestSearch(timer.question, timer.called, numbers, options, size).found().columns
+    return Fastest(columns["seconds"], columns)
 
 
 def _exact_bytes(

@@ -23,7 +23,7 @@ from iomodel.counting.arrays.integers import at_place, frozen
 from iomodel.counting.arrays.layers import Layers, layers
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH, LAUNCH_NAMES, TILES
 from iomodel.placement.budget import Budget
@@ -60,6 +60,8 @@ class SolutionArray(Elements[Solution], Result, Tabular):
         With the objective "time", the time of each call [s]; NaN where nothing fits.
     searched : mapping of str to array
         With the objective "time", the options that the kernels choose per call.
+    implementations : array of str or None
+        With the objective "time", the kernels of each call.
     """
 
     algorithm: str
@@ -73,6 +75,7 @@ class SolutionArray(Elements[Solution], Result, Tabular):
     arguments: Mapping[str, Any]
     seconds: Any = None
     searched: Mapping[str, Any] = FrozenDict()
+    implementations: Any = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -155,6 +158,7 @@ class SolutionArray(Elements[Solution], Result, Tabular):
             if self.seconds is None
             else np.asarray(np.where(self.feasible, self.seconds, None)).tolist(),
             "searched": {name: values.tolist() for name, values in self.searched.items()},
+            "implementations": None if self.implementations is None else self.implementations.tolist(),
             "calls": plain({**self.calls.fields, **self.calls.widths}),
             "arguments": self._arguments(),
         }
@@ -176,7 +180,7 @@ class SolutionArray(Elements[Solution], Result, Tabular):
         objects: Any = Mapping[str, Any]
         kinds = {"algorithm": str, "shape": tuple[int, ...], "unit": str, "budget": Any, "tiles": objects}
         kinds |= {"hbm_bytes": Any, "least_hbm_bytes": Any, "feasible": Any, "calls": objects, "arguments": objects}
-        kinds |= {"seconds": Any, "searched": objects}
+        kinds |= {"seconds": Any, "searched": objects, "implementations": Any}
         known = decoded_values(kinds, (), data, cls.__name__)
         check_keys(data, kinds)
 
@@ -201,6 +205,7 @@ class SolutionArray(Elements[Solution], Result, Tabular):
             FrozenDict({**arguments, "hardware": device}),
             None if known["seconds"] is None else array("seconds", known["seconds"]).astype(np.float64),
             FrozenDict({name: array(name, values) for name, values in known["searched"].items()}),
+            _names(known["implementations"], known["shape"]),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -214,7 +219,8 @@ class SolutionArray(Elements[Solution], Result, Tabular):
         arguments = {**self.calls.fields, **self.calls.widths, **self.arguments}
         arguments = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
         results = {"hbm_bytes": self.hbm_bytes, "least_hbm_bytes": self.least_hbm_bytes, "feasible": self.feasible}
-        results |= {**({} if self.seconds is None else {"seconds": self.seconds}), **self.searched}
+        timed = {} if self.seconds is None else {"seconds": self.seconds, "implementation": self.implementations}
+        results |= {**timed, **self.searched}
         return flat_columns({**arguments, **self.tiles, **results}, self.shape)
 
     def tables(self) -> list[Table | str]:
@@ -230,6 +236,16 @@ class SolutionArray(Elements[Solution], Result, Tabular):
             low, high = array[self.feasible].min(), array[self.feasible].max()
             rows.append((name, f"{low:,} to {high:,}" if low < high else f"{low:,}", unit))
         return [Table(f"{self.algorithm}: {self.shape}", ("", ">value", "unit"), rows)]
+
+
+def _names(values: Any, shape: tuple[int, ...]) -> Any:
+    """Read an array of names; InputError for other values."""
+    if values is None:
+        return None
+    names = np.array(values, dtype=object)
+    if names.shape != tuple(shape) or not all(isinstance(name, str) for name in names.flat):
+        raise InputError(f"implementations: {shown(values)} given; allowed: names in the shape {tuple(shape)}")
+    return names.astype(str)
 
 
 def _called(found: Algorithm, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Calls | Layers:

@@ -8,7 +8,7 @@ from iomodel.common.results import Record
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import IOModelError
-from iomodel.placement.check import check
+from iomodel.studies.check import check
 from iomodel.studies.diagnosis.model import Modelled, work_of
 from iomodel.timing.estimate_result import Estimate
 from iomodel.workloads.attention import Attention, as_attention

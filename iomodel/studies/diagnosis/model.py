@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import AlgorithmLike, schedule_and_kernels
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import figure
 from iomodel.common.validation import as_mapping
@@ -19,6 +19,7 @@ from iomodel.devices.rates import Rates
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
 from iomodel.nests.execution import PIPELINED
+from iomodel.placement.implementations import stand_in
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import assembled, estimate
 from iomodel.timing.clock import Clock
@@ -41,10 +42,20 @@ class Change:
     parameters: Parameters
 
     def timed(self, device: Hardware) -> Estimate:
-        """Estimate the kernel; InfeasibleError if its tiles do not fit."""
+        """Estimate the kernel; InfeasibleError if its tiles do not fit.
+
+        The measured kernel need not be on file, so that the textbook's machine stands in where none is.
+        """
+        kernels = self.stand_in(device)
         return estimate(
-            self.algorithm, self.workload, device, self.tiles, parameters=self.parameters, **dict(self.options)
-        )
+            self.algorithm, self.workload, device, self.tiles, parameters=self.parameters, implementation=kernels,
+            **dict(self.options),
+        )  # fmt: skip
+
+    def stand_in(self, device: Hardware) -> str | None:
+        """Return the textbook's name where no kernel on file runs the call on a device, else None."""
+        named = schedule_and_kernels(self.algorithm)[1]
+        return stand_in(self.algorithm, self.workload, device) if named is None else None
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,10 @@ def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
 
 
 def _question(change: Change, device: Hardware) -> Question:
-    return Question.ask(change.algorithm, change.workload, device, None, change.options, parameters=change.parameters)
+    kernels = change.stand_in(device)
+    return Question.ask(
+        change.algorithm, change.workload, device, kernels, change.options, parameters=change.parameters
+    )
 
 
 def clock_of(change: Change, device: Hardware) -> Clock:

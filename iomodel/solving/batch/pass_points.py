@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,8 @@ from iomodel.errors import InputError, IOModelError
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.placement.shipped_tile import ROWS, shipped_tile
 from iomodel.solving.batch.fastest_search import FastestSearch
-from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.default_kernel import TIE, check_kernels
+from iomodel.solving.default_tiles import default_launch
 from iomodel.solving.question import Question, underfilled
 from iomodel.timing.clock import Clock
 from iomodel.timing.clock_points import Fastest, PointCalls, fastest_at
@@ -26,6 +27,9 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.masks.tabulated import Tabulated
 
 Columns = dict[str, Any]
+NO_KERNEL = -1
+KERNELS = "implementation"
+"""The column of the implementations, as places in the declaration of the algorithm."""
 
 
 class KernelChoice(NamedTuple):
@@ -36,6 +40,10 @@ class KernelChoice(NamedTuple):
     shipped: Mapping[str, int] | None
 
 
+Run = Callable[["PassPoints", Columns, Columns, int], Fastest]
+"""A way to time points by one implementation, from their numbers, options and size."""
+
+
 @dataclass(frozen=True)
 class PassPoints:
     """A timer of one pass at many points; numbers and options are flat columns or single values."""
@@ -43,30 +51,123 @@ class PassPoints:
     question: Question
     called: Calls
     clocks: dict[Any, list[KernelChoice]] = field(default_factory=dict, compare=False, repr=False)
+    others: dict[int, PassPoints] = field(default_factory=dict, compare=False, repr=False)
 
     def fastest(self, numbers: Columns, options: Columns, size: int, searched: bool = False) -> Fastest:
         """Time the points at their tiles, each at its fastest launch and, unless `searched`, options not given."""
-        return self._over_kinds(numbers, options, size, "given" if searched else "searched")
+        choice = "given" if searched else "searched"
+
+        def run(timer: PassPoints, numbers: Columns, options: Columns, size: int) -> Fastest:
+            return timer._over_kinds(numbers, options, size, choice)
+
+        if self.question.implementation is not None or KERNELS in numbers or not TILE_NAMES & numbers.keys():
+            return self.by_kernels(numbers, options, size, run)
+        result = Fastest.none(size)
+        for where, kernels in self._legal(numbers, options, size):
+            here, own = _at(where, numbers, options)
+            found = Fastest.none(len(where))
+            for number in kernels or [NO_KERNEL]:
+                part = run(self._by(number), here, own, len(where))
+                found.offer(np.isfinite(part.seconds), part.seconds, {**part.columns, KERNELS: number})
+            result.place(where, found)
+        return result
+
+    def by_kernels(self, numbers: Columns, options: Columns, size: int, run: Run) -> Fastest:
+        """Run each point by its default implementation, and by the next where no launch of that one fits.
+
+        The column `KERNELS` holds the places of the implementations in the declaration; it may be given.
+        """
+        if self.question.implementation is not None:
+            return run(self, numbers, options, size)
+        result = Fastest.none(size)
+        for where, kernels in self._legal(numbers, options, size):
+            here, own = _at(where, numbers, options)
+            if not kernels:
+                part = run(self, here, own, len(where))
+                part.columns[KERNELS] = np.full(len(where), NO_KERNEL)
+                result.place(where, part)
+                continue
+            order = self._order(kernels, here, own, len(where))
+            left = np.arange(len(where))
+            for rank in range(len(kernels)):
+                for number in np.unique(order[rank, left]):
+                    places = left[order[rank, left] == number]
+                    inputs, chosen = _at(places, here, own)
+                    part = run(self._by(kernels[number]), inputs, chosen, len(places))
+                    part.columns[KERNELS] = np.full(len(places), kernels[number])
+                    result.place(where[places], part)
+                left = left[np.isinf(result.seconds[where[left]])]
+                if not len(left):
+                    break
+        return result
+
+    def _by(self, number: int) -> PassPoints:
+        """Return the timer of one implementation."""
+        if number == NO_KERNEL:
+            return self
+        if number not in self.others:
+            kernels = self.question.algorithm.implementations[number]
+            self.others[number] = replace(self, question=self.question.by(kernels), clocks={}, others={})
+        return self.others[number]
+
+    def _legal(self, numbers: Columns, options: Columns, size: int) -> Iterator[tuple[Any, list[int]]]:
+        """Yield the places of calls that the same implementations run, with the places of these in the declaration."""
+        words = [value for name, value in options.items() if name not in NUMBERS and isinstance(value, np.ndarray)]
+        kinds = [numbers["head_dim"], numbers["value_dim"], numbers["q_len"] == 1, numbers["group"] == 1,
+                 numbers["page_size"], *words]  # fmt: skip
+        stacked = np.stack([np.broadcast_to(kind, size).astype(np.int64) for kind in kinds])
+        known, places = np.unique(stacked, axis=1, return_inverse=True)
+        declared = self.question.algorithm.implementations
+        for number in range(known.shape[1]):
+            where = np.flatnonzero(places.ravel() == number)
+            first = {name: at_places(value, where[:1]) for name, value in {**numbers, **options}.items()}
+            call = self._call({**numbers, **first})
+            given = {name: np.ravel(first[name])[0].item() if isinstance(value, np.ndarray) else value
+                     for name, value in options.items()}  # fmt: skip
+            asked = replace(self.question, call=call, options=FrozenDict(given))
+            check_kernels(asked)
+            yield where, [declared.index(known) for known in asked.kernels]
+
+    def _order(self, kernels: list[int], numbers: Columns, options: Columns, size: int) -> Any:
+        """Rank implementations at each point, the default one first: places in `kernels` by rank and point."""
+        if len(kernels) == 1:
+            return np.zeros((1, size), dtype=np.int64)
+        if KERNELS in numbers:
+            first = np.searchsorted(kernels, np.broadcast_to(numbers[KERNELS], size))
+            return np.argsort(np.arange(len(kernels))[:, None] != first, axis=0, kind="stable")
+        chosen = {name for known in self.question.algorithm.implementations for name in known.searched}
+        plain = {name: value for name, value in options.items() if name not in chosen}
+        own = {name: value for name, value in numbers.items() if name not in TILE_NAMES | LAUNCH_NAMES}
+        times = np.stack([self._by(number)._default(own, plain, size).seconds for number in kernels])
+        least = times.min(axis=0)
+        default = (times <= least * (1 + TIE)).argmax(axis=0)
+        times[default, np.arange(size)] = -np.inf
+        return np.argsort(times, axis=0, kind="stable")
 
     def defaults(self, numbers: Columns, options: Columns, size: int) -> tuple[Columns, Any]:
         """Choose the tiles, the launch and the options of :func:`iomodel.estimate` without tiles at each point.
 
         The second value is the mask of the points where some tile fits.
         """
+        best = self.by_kernels(numbers, options, size, PassPoints._default)
+        return {name: values.astype(np.int64) for name, values in best.columns.items()}, np.isfinite(best.seconds)
+
+    def _default(self, numbers: Columns, options: Columns, size: int) -> Fastest:
+        """Choose the default tiles of one implementation at each point, with their times."""
         best = self._over_kinds(numbers, options, size, "shipped")
         columns = {name: np.array(values) for name, values in best.columns.items() if name in self._chosen_names}
-        found = np.isfinite(best.seconds)
+        seconds = np.array(best.seconds)
         for choose in (self._by_search, self._one_by_one):
-            rest = np.flatnonzero(~found)
+            rest = np.flatnonzero(np.isinf(seconds))
             if not len(rest):
                 break
-            here, own = ({name: at_places(value, rest) for name, value in each.items()} for each in (numbers, options))
+            here, own = _at(rest, numbers, options)
             chosen = choose(here, own, len(rest))
             feasible = np.isfinite(chosen.seconds)
             for name, values in chosen.columns.items():
                 columns.setdefault(name, np.zeros(size))[rest[feasible]] = values[feasible]
-            found[rest[feasible]] = True
-        return {name: values.astype(np.int64) for name, values in columns.items()}, found
+            seconds[rest[feasible]] = chosen.seconds[feasible]
+        return Fastest(seconds, columns)
 
     @property
     def _chosen_names(self) -> set[str]:
@@ -97,11 +198,14 @@ class PassPoints:
             given = {name: known[name] if name in NUMBERS else type(value)(known[name]) for name, value in
                      ((name, np.ravel(value)[0].item()) for name, value in options.items())}  # fmt: skip
             try:
-                tiles, own = default_tiles(replace(self.question, call=self._call(known), options=FrozenDict(given)))
+                asked, (tiles, own) = default_launch(
+                    replace(self.question, call=self._call(known), options=FrozenDict(given))
+                )
+                seconds = asked.choosing(own).launched(tiles).seconds
             except IOModelError:
                 chosen.append((np.inf, {}))
                 continue
-            chosen.append((0.0, {**tiles, **{name: own[name] for name in own.keys() - given.keys()}}))
+            chosen.append((seconds, {**tiles, **{name: own[name] for name in own.keys() - given.keys()}}))
         names = dict.fromkeys(name for _, columns in chosen for name in columns)
         columns = {name: np.array([at.get(name, 0) for _, at in chosen])[places.ravel()] for name in names}
         return Fastest(np.array([seconds for seconds, _ in chosen])[places.ravel()], columns)
@@ -193,6 +297,12 @@ class PassPoints:
         """Return the first of some calls."""
         fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
         return Attention(**{**self.called.fields, **fields})
+
+
+def _at(where: Any, numbers: Columns, options: Columns) -> tuple[Columns, Columns]:
+    """Return the numbers and the options of some of the points."""
+    here, own = ({name: at_places(value, where) for name, value in each.items()} for each in (numbers, options))
+    return here, own
 
 
 def filled(columns: Columns, found: Any) -> Columns:

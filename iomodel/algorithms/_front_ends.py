@@ -1,0 +1,119 @@
+"""Front ends of public kernels: what their sources accept, read at the commits that each names."""
+
+from __future__ import annotations
+
+from iomodel.nests.front_end import FrontEnd
+
+_FLASH = "github.com/Dao-AILab/flash-attention at 0251105a"
+_MASKS = ("full", "causal", "window", "documents")
+FLASH_ATTENTION_2 = FrontEnd(
+    # Lines 398 (one dtype), 420 (softcap without dropout), 431 and 1319 (seqlenq_ngroups_swapped), 613, 1305 (pages).
+    cite=f"{_FLASH}, csrc/flash_attn/flash_api.cpp",
+    features=("paged", "softcap", "alibi", "dropout"),
+    backward=("softcap", "alibi", "dropout"),
+    exclusive=("softcap", "dropout"),
+    masks=_MASKS,
+    page_step=256,
+    packs="one query",
+)
+_FLASH_ATTENTION_3 = FrontEnd(
+    # Lines 381 and 431 (rows are packed with several splits), 721 (one dtype), 1370 (deterministic).
+    cite=f"{_FLASH}, hopper/flash_api.cpp; sinks: github.com/vllm-project/flash-attention, hopper/flash_api.cpp, s_aux",
+    features=("latent", "head_scales", "paged", "softcap", "sinks"),
+    backward=("softcap",),
+    masks=_MASKS,
+    splits="packed",
+    deterministic=256,
+)
+_FLASH_ATTENTION_1 = FrontEnd(
+    cite="github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/fmha_api.cpp: q, k and v have as many "
+    "heads",
+    features=("dropout",),
+    backward=("dropout",),
+    masks=("full", "causal", "documents"),
+    packs="never",
+    grouped=False,
+)
+
+FRONT_ENDS: dict[str, FrontEnd] = {
+    "flash-attention-1": _FLASH_ATTENTION_1,
+    "flash-attention-1-2023": _FLASH_ATTENTION_1,
+    "flash-attention-2": FLASH_ATTENTION_2,
+    "flash-attention-3": _FLASH_ATTENTION_3,
+    "flash-attention-3-2024": _FLASH_ATTENTION_3,
+    "flash-attention-4": FrontEnd(
+        # Lines 641 (one dtype), 656 (sinks), 694 (packed by default), 868 (block sparsity).
+        cite=f"{_FLASH}, flash_attn/cute/interface.py",
+        features=("paged", "softcap", "sinks"),
+        backward=("softcap", "sinks"),
+        masks=(*_MASKS, "blocks"),
+    ),
+    "flashinfer": FrontEnd(
+        # Rows of a group are always packed (packed_qo_len); windows are window_left alone.
+        cite="github.com/flashinfer-ai/flashinfer at fb28d724, include/flashinfer/attention/prefill.cuh; sinks: "
+        "flashinfer/attention.py; block masks: flashinfer/sparse.py",
+        features=("kv_dtype", "head_scales", "paged", "softcap", "alibi", "sinks"),
+        masks=("full", "causal", "left window", "documents", "blocks"),
+        packs="always",
+    ),
+    "xformers": FrontEnd(
+        cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha/attention_forward_generic.cu, "
+        "kernel_forward.h",
+        features=("bias", "dropout"),
+        masks=_MASKS,
+        packs="never",
+    ),
+    "sageattention": FrontEnd(
+        cite="github.com/thu-ml/SageAttention, sageattention/core.py: is_causal alone",
+        features=(),
+        masks=("full", "causal"),
+        packs="never",
+    ),
+    "flashmla": FrontEnd(
+        # Line 67 (pages); a cache in fp8: the kernel of vLLM's fork, with products in 16 bits.
+        cite="github.com/deepseek-ai/FlashMLA at 9241ae3e, csrc/api/dense_decode.h; github.com/vllm-project/FlashMLA",
+        features=("latent", "kv_dtype", "paged"),
+        masks=("full", "causal"),
+        pages=(64,),
+        packs="always",
+    ),
+    "cutlass-mla": FrontEnd(
+        # Queries for a cache in fp8 are converted by vLLM's front end.
+        cite="github.com/NVIDIA/cutlass at 0a664ab, examples/77_blackwell_fmha/77_blackwell_mla.cu; "
+        "github.com/vllm-project/vllm, vllm/v1/attention/backends/mla/cutlass_mla.py",
+        features=("latent", "kv_dtype", "paged"),
+        masks=("full", "causal"),
+        packs="always",
+    ),
+    "triton": FrontEnd(
+        cite="github.com/triton-lang/triton, python/tutorials/06-fused-attention.py: as many heads of K and V as of Q",
+        features=(),
+        masks=("full", "causal"),
+        packs="never",
+        grouped=False,
+    ),
+    "triton-amd": FrontEnd(
+        cite="github.com/ROCm/aiter at 00c3bdaf, aiter/ops/triton/mha.py",
+        features=("alibi", "dropout"),
+        masks=("full", "causal", "documents"),
+        packs="never",
+    ),
+    "triton-mla": FrontEnd(
+        cite="github.com/vllm-project/vllm at 0f49065, vllm/attention/ops/triton_decode_attention.py",
+        features=("latent", "paged", "softcap"),
+        masks=("full", "causal"),
+        packs="always",
+    ),
+    "ck": FrontEnd(
+        cite="github.com/ROCm/composable_kernel at 01ab82ef, example/ck_tile/01_fmha: fmha_fwd.hpp, fmha_bwd.hpp",
+        features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
+        backward=("bias", "alibi", "dropout"),
+        masks=_MASKS,
+        packs="never",
+    ),
+}
+
+
+def front_end(implementation: str) -> FrontEnd:
+    """Return what an implementation accepts; anything, unless its source is on file."""
+    return FRONT_ENDS.get(implementation, FrontEnd())

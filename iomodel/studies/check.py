@@ -1,0 +1,147 @@
+"""Check of a tile on a device: the kernel and the launch in which it fits, and the reasons of those in which not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.counting.choice import split_choice
+from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.rates import has_rates
+from iomodel.errors import InputError
+from iomodel.nests.alphabet import LAUNCH_NAMES
+from iomodel.nests.implementation import Implementation
+from iomodel.placement.check import Check, check_layer, excess, in_memory, launches_at, misfit, nearest
+from iomodel.placement.placement import Launch, Placement
+from iomodel.placement.shipped_tile import shipped_row
+from iomodel.solving.by_pass import of_pass
+from iomodel.solving.default_kernel import check_kernels
+from iomodel.solving.default_tiles import default_launch
+from iomodel.solving.question import Question
+from iomodel.studies.estimate import estimated
+from iomodel.workloads.attention import as_attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.linear import Linear
+from iomodel.workloads.workload import Workload
+
+
+def check(
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    hardware: Hardware | str,
+    tiles: Mapping[str, int] | None = None,
+    implementation: str | Implementation | None = None,
+    **options: Any,
+) -> Check:
+    """Check whether a tile fits a device, with the remaining resources, the limiting one, and the occupancy.
+
+    A tile fits if it does in any launch configuration of any kernel that runs the call. Of several launches and kernels
+    the answer is about the fastest, as that of :func:`iomodel.estimate`.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms`.
+    workload : Attention, VarlenAttention, Linear, ...
+        The call; of a call in both directions the pass that leaves least room is reported.
+    hardware : Hardware or str
+        A device with shared memory, registers and matrix instructions on file.
+    tiles : mapping of tile name to int, optional
+        ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. Warps and stages
+        that are not given may be any; without tiles those of :func:`iomodel.estimate` are checked.
+    implementation : str or Implementation, optional
+        The kernels: one of :func:`iomodel.list_implementations`; by default all that run the call are tried.
+    **options
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown; the kernels do not support the device or the width; the device lacks a figure.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(q_len=4096, head_dim=128)
+    >>> c = iomodel.check("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64})
+    >>> c.fits, c.tiles["warps"], c.slack["shared memory"], c.binding, c.blocks_per_sm
+    (True, 4, 101376, 'registers', 2)
+    """
+    tiles, options = split_choice(algorithm, tiles, options, "{'block_q': 128, 'block_kv': 64}")
+    question = Question.ask(algorithm, workload, as_device(hardware), implementation, options)
+    if isinstance(question.call, Call):
+        check_kernels(question)
+    if tiles is None:
+        question, (tiles, chosen) = default_launch(question)
+        question = question.choosing(chosen)
+    sizes = question.bound({}).sizes(tiles)
+    if question.call.direction != "both":
+        return _of_pass(question, sizes, tiles)
+    launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
+    parts = []
+    for direction in question.passes:
+        part = question.in_direction(direction, question.options)
+        own = of_pass(direction, sizes)
+        parts.append(_of_pass(part, own := {name: own[name] for name in part.bound({}).tiles}, {**own, **launch}))
+    return max(parts, key=lambda part: (excess(part), -part.blocks_per_sm))
+
+
+def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Check:
+    """Check the tiles of one pass in every kernel that is asked for."""
+    call = question.call
+    if isinstance(call, Linear) and question.kernels:
+        return check_layer(question.algorithm, call, question.device, given, sizes)
+    if not question.kernels:
+        cost = question.bound({}).at(sizes)
+        return in_memory(question.algorithm, call, question.device, cost, question.implementation is None)
+    tried: list[tuple[Implementation, Outcomes]] = []
+    refusal: InputError | None = None
+    others: list[str] = []
+    for each in [question.library] if question.implementation is not None else question.ranked:
+        try:
+            tried.append((each, _of_kernels(question.by(each), sizes, given)))
+        except InputError as error:  # warps and stages that no kernel of it is launched with, say
+            refusal = refusal or error
+            others.append(f"{each.name}: {error}")
+    if not tried:
+        assert refusal is not None  # a kernel was tried
+        raise refusal
+    kernels, outcomes = _chosen(question, tried, given)
+    for each, found in tried:
+        label = "" if each is kernels else f"{each.name}: "
+        if each is kernels or not any(outcome[0].fits for outcome in found.values()):
+            others += [label + misfit(*known[1:], known[0]) for known in found.values() if not known[0].fits]
+    return replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)))
+
+
+Outcomes = Mapping[tuple[int, int], tuple[Check, Placement, Launch]]
+"""Checks by warps and stages, each with its placement and launch."""
+
+
+def _of_kernels(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Outcomes:
+    """Check a tile in every launch of one implementation."""
+    bound, call, kernels = question.bound({}), as_attention(question.call.longest), question.library
+    grouped: dict[tuple[int, int], list[tuple[Placement, Launch]]] = {}
+    for placement, launch in launches_at(bound, call, question.device, kernels, given):
+        grouped.setdefault((launch.warps, launch.stages), []).append((placement, launch))
+    row = shipped_row(kernels, call, question.device, bound.options)
+    return {key: nearest(alike, question.algorithm, call, sizes, row) for key, alike in grouped.items()}
+
+
+def _chosen(
+    question: Question, tried: Sequence[tuple[Implementation, Outcomes]], given: Mapping[str, Any]
+) -> tuple[Implementation, Check]:
+    """Return the fastest launch that fits, with its kernels, else the one that exceeds least."""
+    every = [(kernels, *outcome) for kernels, found in tried for outcome in found.values()]
+    fitting = [one for one in every if one[1].fits]
+    if len(fitting) < 2 or not has_rates(question.device, question.call.dtype):
+        return min(fitting or every, key=lambda one: excess(one[1]))[:2]
+    timed = estimated(question, given)
+    launch = {name: timed.tiles[name] for name in LAUNCH_NAMES}
+    return next(
+        (kernels, outcome)
+        for kernels, outcome, *_ in fitting
+        if kernels.name == timed.implementation and launch.items() <= outcome.tiles.items()
+    )
