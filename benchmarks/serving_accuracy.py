@@ -192,7 +192,9 @@ def served_ttft(row: dict[str, str], served: Service) -> float:
     types = {name: value for name, value in served.types.items() if name != "page_size"}
     shared = {"concurrency": clients, "requests": 10 * clients, "layout": served.layout, **types}
     engine = None if served.engine is None else served.engine.name
-    return simulate(served.model, row["gpu"], trace=lengths, engine=engine, policy="prefill-first", **shared).ttft.mean
+    return simulate(
+        served.model, row["gpu"], arrivals=lengths, engine=engine, policy="prefill-first", **shared
+    ).ttft.mean
 
 
 def static_rate(steps: ReplicaSteps, batch: int, attention: ReplicaSteps | None = None) -> float:

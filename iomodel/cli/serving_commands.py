@@ -22,15 +22,21 @@ PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pa
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
 TRAINING = "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
-RANKS = "Ranks that divide the heads and the widths of each layer (the fewest that fit)."
+RANKS = "Ranks that divide the heads and the widths of each layer (the best of a search)."
 
-Model = Annotated[str, typer.Argument(help="A model, or its file: YAML, or a config.json.", show_default=False)]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A model, or its file: YAML, or a config.json; or the command line that starts an engine.",
+        show_default=False,
+    ),
+]
 Prices = Annotated[
     list[str] | None,
     typer.Option(
         "--price",
-        metavar="DEVICE=PRICE",
-        help="Price per device and hour, such as h100-sxm5=2.5; may be repeated.",
+        metavar="PRICE|DEVICE=PRICE",
+        help="Price per device and hour, such as 2.5, or h100-sxm5=2.5, which may be repeated.",
         rich_help_panel="Price",
         show_default=False,
     ),
@@ -59,27 +65,24 @@ def service(path: str) -> list[Callable[[], Options]]:
     """Declare the service options that a function takes."""
     types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
     groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
-    return [of(path, "Types", types), of(path, "Memory", "memory_utilization overhead_bytes engine"), *groups]
+    memory = "memory_utilization overhead_bytes engine step_tokens step_requests"
+    return [of(path, "Types", types), of(path, "Memory", memory), *groups]
 
 
-SERVICE = {
-    **dict.fromkeys((PLAN, FLEET, PARETO, SIMULATION), "prefix_cache speculation lora"),
-    POOLS: "lora",
-}
+SERVICE = dict.fromkeys((PLAN, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
 """Objects among the service options of a function."""
 
 
 @with_options(
-    of(PLAN, "Request", "prompt output batch"),
+    of(PLAN, "Request", "prompt output batch clients load ttft tpot"),
     [DEVICE],
     of(PLAN, "Layout", "count"),
     of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(PLAN),
-    of(PLAN, "Price", "price_per_hour=price"),
     of(PLAN, "Output", "sensitivity"),
     [EMIT],
 )
-def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
+def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
     MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
@@ -88,15 +91,14 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
       iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
     """
     require(arguments, ("hardware", "prompt", "output"))
-    question = {"model": model, **_of_engine(model), **_asked(arguments, PLAN)}
-    if arguments["price"] is not None:
-        question["price_per_hour"] = real(arguments["price"])
-    _emit_plan(function(PLAN)(question.pop("model"), **question), arguments["emit"], json)
+    question = {"price": _price(price), **_asked(arguments, PLAN)}
+    _emit_plan(function(PLAN)(model, **question), arguments["emit"], json)
 
 
 @with_options(
     of(FLEET, "Request", "prompt output"),
-    of(FLEET, "Fleet", "load ttft tpot objective max_count deviations"),
+    of(FLEET, "Fleet", "load ttft tpot objective max_devices deviations"),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(FLEET),
     [EMIT],
 )
@@ -109,19 +111,20 @@ def fleet(
       iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
     """
     require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
-    prices = _price_table(price)
-    result = function(FLEET)(model, hardware or None, prices=prices, **_asked(arguments, FLEET))
+    prices = _price(price)
+    result = function(FLEET)(model, hardware or None, price=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
         emit(result, json)
         return
-    fields = {**_asked(arguments, PLAN), "count": result.best.devices, "layout": result.best.layout}
+    fields = {**_point(arguments), "count": result.best.devices, "layout": result.best.layout}
     _emit_plan(function(PLAN)(model, _device(result.best, hardware or prices), **fields), arguments["emit"], json)
 
 
 @with_options(
     of(PARETO, "Request", "prompt output"),
-    of(PARETO, "Search", "batches weight_dtypes kv_dtypes max_count power_utilization"),
-    of(PARETO, "Targets", "ttft tpot percentile"),
+    of(PARETO, "Search", "batches weight_dtypes kv_dtypes replica_devices power_utilization"),
+    of(PARETO, "Targets", "load ttft tpot percentile"),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(PARETO),
     [
         option("out", "A picture (.png, .svg) or a table of all points (.csv).", "Output", "FILE"),
@@ -135,11 +138,11 @@ def pareto(
     """Search devices, layouts, types and batches for the highest throughput at every speed per user.
 
     Example:
-      iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 2 --tpot 20ms
+      iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --replica-devices 2 --tpot 20ms
     """
     require(arguments, ("prompt", "output"))
-    target, prices = _target(arguments), _price_table(price)
-    result = function(PARETO)(model, hardware or None, prices=prices, **_asked(arguments, PARETO))
+    target, prices = _target(arguments), _price(price)
+    result = function(PARETO)(model, hardware or None, price=prices, **_asked(arguments, PARETO))
     if target is not None:
         _write(result, target)
     if arguments["emit"] is None:
@@ -148,17 +151,17 @@ def pareto(
     best = result.cheapest
     if best is None:
         raise InputError("emit: given without a target; allowed: with --ttft or --tpot, which choose a point")
-    fields = {**_asked(arguments, PLAN), "count": best.devices, "layout": best.layout, "batch": best.batch}
+    fields = {**_point(arguments), "count": best.devices, "layout": best.layout, "batch": best.batch}
     fields |= {name: getattr(best, name) for name in ("weight_dtype", "kv_dtype") if arguments[f"{name}s"] is not None}
     _emit_plan(function(PLAN)(model, _device(best, hardware or prices), **fields), arguments["emit"], json)
 
 
 @with_options(
     of(POOLS, "Request", "prompt output"),
-    of(POOLS, "Pools", "prefill decode link batch load"),
+    of(POOLS, "Pools", "prefill decode link batch load tpot"),
     [
-        option("prefill_tensor_parallel", "Ranks of tensor parallelism that prefill (the fewest that fit).", "Pools"),
-        option("decode_tensor_parallel", "Ranks of tensor parallelism that decode (the fewest that fit).", "Pools"),
+        option("prefill_tensor_parallel", "Ranks of tensor parallelism that prefill (the best).", "Pools"),
+        option("decode_tensor_parallel", "Ranks of tensor parallelism that decode (the best).", "Pools"),
     ],
     *service(POOLS),
 )
@@ -175,15 +178,15 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
         for pool, text in ranks.items()
         if text is not None
     }
-    emit(function(POOLS)(model, prices=_price_table(price), **layouts, **_asked(arguments, POOLS)), json)
+    emit(function(POOLS)(model, price=_price(price), **layouts, **_asked(arguments, POOLS)), json)
 
 
 @with_options(
-    of(SIMULATION, "Requests", "prompt output trace concurrency load requests seed", trace="CSV file with the columns "
-       "arrival, prompt and output."),
+    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests seed", arrivals="A CSV "
+       "file with the columns arrival, prompt and output."),
     [DEVICE],
     of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
-    of(LAYOUT.path, "Layout", "tensor_parallel decode_context_parallel", tensor_parallel=RANKS),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(SIMULATION),
 )  # fmt: skip
 def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
@@ -222,13 +225,9 @@ def _asked(arguments: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {**given(arguments, path), **objects(arguments, path)}
 
 
-def _of_engine(model: str) -> dict[str, Any]:
-    """Read the arguments from the command line of an engine, if the model is one."""
-    if not {"vllm", "sglang", "sglang.launch_server"} & {*model.split()} or len(model.split()) < 2:
-        return {}
-    from iomodel.planning.engine_arguments import engine_arguments
-
-    return engine_arguments(model)
+def _point(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the arguments of a plan but for load and targets, which chose the point already."""
+    return {name: value for name, value in _asked(arguments, PLAN).items() if name not in ("load", "ttft", "tpot")}
 
 
 def _device(best: Any, names: Iterable[str] | None) -> Any:
@@ -250,13 +249,16 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     emit(flags.to_dict() if as_json else flags.text, as_json)
 
 
-def _price_table(typed: list[str] | None) -> dict[str, Any] | None:
-    """Parse the price of each device, without duplicates; None if there are none."""
+def _price(typed: list[str] | None) -> Any:
+    """Parse a price for every device, or that of each device without duplicates; None if there are none."""
+    single = real(typed[0]) if typed and len(typed) == 1 else None
+    if isinstance(single, float):
+        return single
     prices: dict[str, Any] = {}
     for entry in typed or ():
         name, equals, price = entry.partition("=")
         if not equals or not name or not price:
-            raise InputError(f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5")
+            raise InputError(f"price: {shown(entry)} given; allowed: one price, or DEVICE=PRICE, such as h100-sxm5=2.5")
         if name in prices:
             raise InputError(f"price: {name} is given twice; allowed: one price for each device")
         prices[name] = real(price)

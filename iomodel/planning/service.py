@@ -60,8 +60,8 @@ class Service:
         Memory for anything but weights and cache on each device [B]; None for 2 GiB, or the estimate for the engine.
     engine : Engine or None
         Engine whose memory, blocks and batches are assumed.
-    step_tokens : int or None
-        Most tokens of a step; None for the default of the engine.
+    step_tokens, step_requests : int or None
+        Most tokens, and most requests, of a step of each data-parallel group; None for the default of the engine.
     prefix_cache : PrefixCache or None
         Tokens of prompts that are cached before their prefill.
     speculation : Speculation or None
@@ -82,6 +82,7 @@ class Service:
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
     lora: Lora | None = None
+    step_requests: int | None = None
 
     @property
     def name(self) -> str:
@@ -171,10 +172,10 @@ class Service:
 
     def most_requests(self, device: Hardware) -> int:
         """Compute the requests that a replica takes: as many as fit, up to the engine's limit in each group."""
-        fits = self.memory(device).fits
-        if self.engine is None:
-            return fits
-        return min(fits, step_limits(self.engine, device)[1] * self.layout.data_parallel)
+        fits, groups = self.memory(device).fits, self.layout.data_parallel
+        if self.step_requests is not None:
+            return min(fits, self.step_requests * groups)
+        return fits if self.engine is None else min(fits, step_limits(self.engine, device)[1] * groups)
 
     def _fullest(self, device: Hardware) -> Fit:
         layers = stage_layers(self.model, self.layout)
@@ -204,7 +205,7 @@ class Service:
             usable=kept.usable,
             weights=weights,
             overhead=overhead,
-            token_bytes=sum(self.requests.cache(layer, 1, paged=False) for layer in layers),
+            token_bytes=sum(times * self.requests.cache(layer, 1, paged=False) for layer, times in counted.items()),
             request_bytes=request,
             groups=self.layout.data_parallel,
             block=1 if self.engine is None else self.engine.block,
@@ -238,7 +239,6 @@ def as_service(
     prompt: object,
     output: object,
     layout: object = Layout(),
-    step_tokens: object = None,
     **options: Unpack[ServiceOptions],
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
@@ -268,11 +268,17 @@ def as_service(
         memory_utilization=None if share is None else as_share("memory_utilization", share),
         overhead_bytes=None if overhead is None else as_integer("overhead_bytes", overhead, least=0),
         engine=engine,
-        step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
+        step_tokens=_limit(options, "step_tokens"),
+        step_requests=_limit(options, "step_requests"),
         prefix_cache=_prefix_cache(options.get("prefix_cache"), lengths["prompt"], layout),
         speculation=_speculation(options.get("speculation"), spec),
         lora=lora,
     )
+
+
+def _limit(options: Mapping[str, Any], name: str) -> int | None:
+    value = options.get(name)
+    return None if value is None else as_integer(name, value)
 
 
 def _prefix_cache(cache: object, prompt: int, layout: Layout) -> PrefixCache | None:
