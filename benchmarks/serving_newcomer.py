@@ -1,8 +1,9 @@
 """Published serving figures as a newcomer asks for them: one call of `plan`, with what the row states of its set-up.
 
-The layout, the number of devices and the lengths are those of the row, the clients are `batch`, weights have the
-precision of the row, and under TensorRT-LLM with weights in 8 or 4 bits the cache is in fp8. Nothing else is given, and
-the engine only on request. A training step is asked with the options of its row.
+The layout, the number of devices and the lengths are those of the row, the clients are `clients` where the first token
+of a server is asked and else `batch`, weights have the precision of the row, and under TensorRT-LLM with weights in 8
+or 4 bits the cache is in fp8. Nothing else is given, and the engine only on request. A training step is asked with the
+options of its row.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from iomodel.errors import IOModelError
 from iomodel.models.registry import ModelSpec, list_models, model
+from iomodel.planning.intervals import FEW, SHARE, kind_of_model, tpot_interval, ttft_interval
 from iomodel.planning.plan import plan
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.training.train_step import train_step
@@ -117,7 +120,7 @@ def arguments(row: dict[str, str], named: bool = False) -> dict[str, Any]:
     if row.get("memory_utilization"):
         asked["memory_utilization"] = float(row["memory_utilization"])
     if row["concurrency"] and kind(row) not in ("hybrid rate",):
-        asked["batch"] = int(row["concurrency"])
+        asked["clients" if row["kind"] == "served ttft" else "batch"] = int(row["concurrency"])
     if named:
         asked["engine"] = ENGINES.get(engine(row))
     return asked
@@ -176,6 +179,42 @@ def table(results: Iterable[Asked], axis: Callable[[Asked], str]) -> Iterator[st
         yield f"| {name} | {figures} |".replace("%", " %")
 
 
+def shortest_intervals(results: Iterable[Asked]) -> Iterator[str]:
+    """Write the shortest interval of measured over predicted times that holds 80 % of the rows of each kind."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        if result.predicted is None or kind(result.row).split()[0].rstrip(",") not in ("tpot", "served", "engine"):
+            continue
+        name = kind_of_model(spec(result.row["model"]))
+        if result.row["kind"] == "tpot":
+            name += ", few" if int(result.row["concurrency"]) < FEW else ", many"
+        figure = "tpot" if result.row["kind"] == "tpot" else "ttft"
+        ratios[f"{figure}, {name}"].append(1 / (1 + result.error))
+    for name, found in sorted(ratios.items()):
+        ordered, held = sorted(found), ceil(SHARE * len(found))
+        pairs = zip(ordered, ordered[held - 1 :], strict=False)
+        low, high = min(pairs, key=lambda pair: pair[1] / pair[0])
+        yield f"{name}: {low:.2f} to {high:.2f} ({len(found)} rows)"
+
+
+def covered(results: Iterable[Asked]) -> Iterator[str]:
+    """Write the share of rows of each kind whose measured time lies in the interval of the plan."""
+    inside: dict[str, list[bool]] = defaultdict(list)
+    for result in results:
+        if result.predicted is None or kind(result.row) in ("two nodes", "hybrid rate", "training"):
+            continue
+        measured, shape = float(result.row["value"]), spec(result.row["model"])
+        if result.row["kind"] == "tpot":
+            low, high = tpot_interval(shape, int(result.row["concurrency"]), result.predicted)
+        elif result.row["kind"].endswith("ttft"):
+            low, high = ttft_interval(shape, result.predicted)
+        else:
+            continue
+        inside[kind(result.row)].append(low <= measured <= high)
+    for name, flags in sorted(inside.items()):
+        yield f"{name}: {sum(flags)} of {len(flags)} rows within the interval"
+
+
 def report(roles: Iterable[str], named: bool = False) -> Iterator[str]:
     """Write the tables: by kind, and within each kind of times and rates by device, engine and precision."""
     results = asked(roles, named)
@@ -186,3 +225,5 @@ def report(roles: Iterable[str], named: bool = False) -> Iterator[str]:
             results, lambda one, axis=axis: one.of(axis) if axis == "kind" else f"{one.of('kind')}: {one.of(axis)}"
         )  # type: ignore[misc]
         yield ""
+    yield from shortest_intervals(results)
+    yield from covered(results)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 __all__ = ["IOModelError", "InfeasibleError", "InputError", "SpecError", "UnfinishedError", "UnknownNameError"]
@@ -39,7 +38,9 @@ class UnknownNameError(IOModelError):
     The message suggests the nearest names, and lists all, or says what lists them where they are many.
 
     >>> print(UnknownNameError("algorithm", "flash3", ["flash1", "flash2"]))
-    algorithm: 'flash3' is unknown; did you mean 'flash2'? allowed: flash1, flash2
+    algorithm: 'flash3' is unknown; did you mean 'flash1' or 'flash2'? allowed: flash1, flash2
+    >>> print(UnknownNameError("mask", "sliding", ["full", "causal", "window"]))
+    mask: 'sliding' is unknown; did you mean 'window'? allowed: full, causal, window
     >>> print(UnknownNameError("hardware", "H100", ["a100-pcie", "h100-pcie", "h100-sxm5"], listing="list_hardware()"))
     hardware: 'H100' is unknown; did you mean 'h100-pcie' or 'h100-sxm5'? allowed: a name of list_hardware()
     """
@@ -56,10 +57,25 @@ class UnknownNameError(IOModelError):
         listing: str | None = None,
     ) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
-        near = [repr(name) for name in nearest_names(given, self.allowed if likely is None else tuple(likely))]
-        hint = f"did you mean {' or '.join(filter(None, [', '.join(near[:-1]), near[-1]]))}? " if near else ""
         names = f"a name of {listing}" if listing else ", ".join(self.allowed) or "none"
+        hint = hinted(given, self.allowed if likely is None else tuple(likely))
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
+
+
+class UnknownKeywordError(UnknownNameError, TypeError):
+    """A keyword argument does not exist, which is a TypeError too, as for every function of Python.
+
+    >>> issubclass(UnknownKeywordError, TypeError)
+    True
+    """
+
+
+class UnknownFieldError(UnknownKeywordError, InputError):
+    """A field does not exist in a workload, or in another value that is built from fields."""
+
+    def __init__(self, message: str, given: str, allowed: Iterable[str]) -> None:
+        super(UnknownNameError, self).__init__(message)
+        self.field, self.given, self.allowed = given, given, tuple(allowed)
 
 
 class SpecError(IOModelError):
@@ -90,22 +106,81 @@ MOST_SUGGESTED = 6
 """Most names that a message suggests."""
 
 
+def hinted(given: object, names: Sequence[str]) -> str:
+    """Write the question whether one of some names is meant, or why none is; empty where nothing is near.
+
+    >>> hinted("casual", ["full", "causal"]), hinted("cudnn", ["flash2"])
+    ("did you mean 'causal'? ", 'no kernel of cuDNN is on file; ')
+    """
+    from iomodel import synonyms
+
+    near = [repr(name) for name in nearest_names(given, names)]
+    if near:
+        return f"did you mean {' or '.join(filter(None, [', '.join(near[:-1]), near[-1]]))}? "
+    said = synonyms.absence(given) if isinstance(given, str) else ""
+    return f"{said}; " if said else ""
+
+
 def nearest_names(given: object, names: Sequence[str]) -> list[str]:
-    """Select the names that are likely meant: those with the same letters, the same words, or the most similar one.
+    """Select the names that are likely meant: synonyms, those with the same letters or words, or those an edit away.
+
+    A word of the table of synonyms is never taken for a name with similar letters.
 
     >>> nearest_names("A100 80GB", ["a100-pcie-80gb", "a100-sxm4-40gb", "a100-sxm4-80gb"])
     ['a100-pcie-80gb', 'a100-sxm4-80gb']
     >>> nearest_names("meta-llama/Llama-3.1-8B-Instruct", ["llama-3-8b", "llama-3.1-8b", "llama-3.1-70b"])
     ['llama-3.1-8b']
+    >>> nearest_names("input", ["output"]), nearest_names("ouptut", ["output"])
+    ([], ['output'])
     """
     wanted = shown(given).strip("'").lower()[:MOST_COMPARED]
     letters, words = _letters(wanted), _words(wanted)
     if not letters:
         return []
-    same = [name for name in names if _letters(name) == letters]
+    from iomodel import synonyms
+
+    same = [name for name in names if _letters(name) == letters] or synonyms.meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
-    near = near or get_close_matches(wanted, names, n=1, cutoff=0.5)
-    return near[:MOST_SUGGESTED] or [name for name in names if _words(name) & _numbered(words)][:MOST_SUGGESTED]
+    if not near and not synonyms.known(wanted):
+        near = _edited(wanted, names) or [name for name in names if _words(name) & _numbered(words)]
+    return near[:MOST_SUGGESTED]
+
+
+def _edited(wanted: str, names: Sequence[str]) -> list[str]:
+    """Select the names that the fewest edits lead to, one or, in a long word, two; else those with other digits."""
+    most = 2 if len(wanted) >= LONG else int(len(wanted) > SHORT)
+    for parts in (names, [name.partition("-")[0] for name in names]):
+        edits = {name: _edits(wanted, part, most) for name, part in zip(names, parts, strict=True)}
+        least = min(filter(None, edits.values()), default=None)
+        if least:
+            return [name for name, count in edits.items() if count == least]
+    stem = wanted.rstrip("0123456789")
+    return [name for name in names if len(name) > SHORT and wanted.startswith(name)] or [
+        name for name in names if stem and stem == name.rstrip("0123456789")
+    ]
+
+
+SHORT, LONG = 2, 8
+"""Letters up to which a word has no mistake, and from which on it may have two."""
+
+
+def _edits(wanted: str, name: str, most: int) -> int | None:
+    """Count the letters inserted, left out, replaced or exchanged with the next; None beyond the most.
+
+    >>> _edits("casual", "causal", 1), _edits("input", "output", 1), _edits("hadware", "hardware", 1)
+    (1, None, 1)
+    """
+    if abs(len(wanted) - len(name)) > most:
+        return None
+    above, row = list[int](), [*range(len(name) + 1)]
+    for i, letter in enumerate(wanted):
+        before, above, row = above, row, [i + 1]
+        for j, other in enumerate(name):
+            edits = min(above[j] + (letter != other), above[j + 1] + 1, row[j] + 1)
+            if i and j and letter == name[j - 1] and other == wanted[i - 1]:
+                edits = min(edits, before[j - 1] + 1)
+            row.append(edits)
+    return row[-1] if row[-1] <= most else None
 
 
 def family(wanted: str, names: Iterable[str]) -> list[str]:

@@ -97,7 +97,7 @@ def _known() -> dict[str, Algorithm]:
 
 
 def list_algorithms(workload: object = "attention") -> list[str]:
-    """List the algorithms that answer a workload, given as an object or by its kind.
+    """List the algorithms for a workload, or for a kind of workload.
 
     Parameters
     ----------

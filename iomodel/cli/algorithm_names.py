@@ -8,7 +8,20 @@ from itertools import pairwise
 
 from iomodel import algorithms
 
-TAKING = ("cost", "formula", "tiles", "check", "compare", "estimate", "trace", "diagnose", "crossover", "plot")
+TAKING = (
+    "cost",
+    "formula",
+    "tiles",
+    "check",
+    "compare",
+    "estimate",
+    "trace",
+    "diagnose",
+    "crossover",
+    "plot",
+    "audit",
+    "bounds",
+)
 """Commands with an algorithm for an argument."""
 OPERATIONS = ("attention", "linear", "mlp", "cross_entropy", "recurrence")
 """Kinds of workload that options describe."""

@@ -22,11 +22,7 @@ INTERNAL = 70
 
 app = typer.Typer(
     cls=LazyGroup,
-    help=(
-        "Count the HBM traffic of attention kernels, find the tiles that fit a GPU, and estimate times from a call to "
-        "a fleet."
-        "\n\nExample:\n  iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --mask causal"
-    ),
+    help=("Example: iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128"),
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -26,8 +26,6 @@ from iomodel.cli.shared_options import (
     LAUNCHED,
     LIMITS,
     OBJECTIVE,
-    OF_LAYER,
-    OF_RECURRENCE,
     RANKED,
     TILE,
     WORKLOAD,
@@ -35,11 +33,11 @@ from iomodel.cli.shared_options import (
     Json,
     algorithm_names,
 )
-from iomodel.cli.signature import option, switch, with_options
+from iomodel.cli.signature import option, several, switch, with_options
+from iomodel.cli.theory_commands import options_by_name
 from iomodel.common.display import group
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import as_call
@@ -57,7 +55,6 @@ Compared = Annotated[
 ]
 MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
 """Options of `tiles` that a map of times takes."""
-LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
 PARAMETERS = "timing.parameters:Parameters"
 LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch")
 TRACE = "studies.trace.trace:trace"
@@ -65,9 +62,12 @@ SHOWN = 20
 TRACED = [
     option("events", f"Number of printed events ({SHOWN}).", "Trace"),
     option("heads_traced", "Number of traced heads out of batch x heads, or all (1).", "Trace", "INTEGER|all"),
-    option("csv", "Output file with one row per event.", "Trace", "FILE"),
-    option("plot", "A .png or .svg of on-chip memory over time and of the visited tiles.", "Trace", "FILE"),
+    several("out", "A .csv with one row per event, or a .png or .svg of memory and tiles; may be repeated.", "Trace"),
     switch("force", "Replace existing files.", "Trace"),
+]
+PATTERN = option("pattern", "Text in the names of the call's kernels: a regular expression.", "Report", "TEXT")
+Report = Annotated[
+    str, typer.Argument(help="A CSV of ncu --csv, or an .ncu-rep file.", metavar="FILE", show_default=False)
 ]
 DIAGNOSE = "studies.diagnosis.diagnose:diagnose"
 MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks")
@@ -172,7 +172,15 @@ def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
 
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
-def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+def check(
+    algorithm: Algorithm,
+    *,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="Exit with code 1 if the tile does not fit.", rich_help_panel="Output")
+    ] = False,
+    json: Json = False,
+    **arguments: Any,
+) -> int:
     """Check whether a tile fits a device, and show the limiting resource and the occupancy.
 
     Example:
@@ -184,7 +192,9 @@ def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     sizes, chosen = values.tiles(arguments), values.options(arguments)
     call: Any = values.workload(arguments, algorithm)
     kernels = arguments["implementation"]
-    emit(look(algorithm, call, device, sizes, kernels, **chosen), json)
+    answer = look(algorithm, call, device, sizes, kernels, **chosen)
+    emit(answer, json)
+    return int(fail and not answer.fits)
 
 
 @with_options(WORKLOAD, BUDGET, LIMITS, [IMPLEMENTATION], OBJECTIVE, [APPROXIMATE], ALGORITHM)
@@ -255,8 +265,7 @@ def formula(
     if aligned and (json or latex):
         raise InputError(f"aligned: given with {'latex' if latex else 'json'}; allowed: for formulas as text")
     direction = arguments["direction"] or "forward"
-    named = {name: True for name in (*FEATURE_NAMES, *LAYER_FEATURES) if arguments.get(name)}
-    chosen = {**values.options(arguments), **named}
+    chosen = options_by_name(arguments)
     if leading:
         best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
         emit(
@@ -288,6 +297,23 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     parameters = Parameters(**given(arguments, PARAMETERS))
     more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
     emit(run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **more), json)
+
+
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, [PATTERN])
+def audit(report: Report, algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Compare the bytes of a report of Nsight Compute with those of an estimate, and name the reasons of a difference.
+
+    Example:
+      iomodel audit report.csv flash2 --pattern flash_fwd --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128
+    """
+    from iomodel.integrations.nsight.audit import audit as held_against
+    from iomodel.studies.estimate import estimate as run
+
+    require(arguments, ("hardware", "pattern"))
+    sizes, call = values.tiles(arguments), values.workload(arguments, algorithm)
+    more = {"implementation": arguments["implementation"], **values.options(arguments)}
+    predicted = run(algorithm, call, arguments["hardware"], sizes or None, **more)
+    emit(held_against(report, {arguments["pattern"]: predicted}), json)
 
 
 @with_options([DEVICE], LAUNCHES)
@@ -323,9 +349,9 @@ def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
         most = as_integer("events", integer("events", arguments["events"]), least=0)
     call = values.workload(arguments, algorithm)
     recorded = function(TRACE)(algorithm, call, arguments["hardware"], sizes or None, **chosen)
-    for name, write in (("csv", recorded.to_csv), ("plot", recorded.plot)):
-        if arguments[name] is not None:
-            write(arguments[name], overwrite=bool(arguments["force"]))
+    for path in arguments["out"] or ():
+        write = recorded.to_csv if path.lower().endswith(".csv") else recorded.plot
+        write(path, overwrite=bool(arguments["force"]))
     emit(recorded.to_dict(most) if json else recorded.shown(most), json)
 
 

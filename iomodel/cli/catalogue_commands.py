@@ -123,7 +123,7 @@ def _names() -> list[str]:
     return [*GROUPS, *(name for fields in GROUPS.values() for name in fields)]
 
 
-Output = Annotated[str | None, typer.Option("--output", help="The YAML file to write.", metavar="FILE")]
+Output = Annotated[str | None, typer.Option("--out", help="The YAML file to write.", metavar="FILE")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Base = Annotated[
     str | None,
@@ -151,7 +151,7 @@ Number = Annotated[str, typer.Option("--device", help="Index of the GPU.", metav
 
 def calibrate(
     *,
-    output: Output = None,
+    out: Output = None,
     force: Force = False,
     base: Base = None,
     budget: Budget = "60s",
@@ -162,17 +162,17 @@ def calibrate(
     """Measure the GPU of this machine with PyTorch, and write its hardware file.
 
     Example:
-      iomodel calibrate --output my-gpu.yaml
+      iomodel calibrate --out my-gpu.yaml
     """
     from iomodel.devices.calibration.calibrate import calibrate as measure
     from iomodel.devices.calibration.result import writable_file
 
     number, time = integer("device", device), seconds(budget)
-    if output is not None:
-        writable_file(output, force=force)
+    if out is not None:
+        writable_file(out, force=force)
     calibration = measure(number, base=base, budget=time, only=only or (), progress=True)
-    if output is not None:
-        calibration.write(output, force=force)
+    if out is not None:
+        calibration.write(out, force=force)
     emit(calibration, json)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from importlib import import_module
 from traceback import walk_tb
@@ -13,42 +12,55 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from iomodel.cli.signature import with_signature
+from iomodel.cli.spellings import check_once, command_meant, respelled
 
-PANELS = {
-    "One call": {
-        "tiles": "call_commands",
-        "check": "call_commands",
-        "cost": "call_commands",
-        "estimate": "call_commands",
-        "compare": "call_commands",
-        "formula": "call_commands",
-        "trace": "call_commands",
-        "diagnose": "call_commands",
+READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Tile: I have a call of a kernel": {
+        "tiles": ("call_commands", "the fastest tiles"),
+        "check": ("call_commands", "does a tile fit?"),
+        "estimate": ("call_commands", "time and what limits it"),
+        "compare": ("call_commands", "algorithms side by side"),
+        "diagnose": ("call_commands", "why a call is slow"),
+        "trace": ("call_commands", "a run, tile by tile"),
     },
-    "Many calls": {"crossover": "call_commands", "staircase": "call_commands", "sweep": "sweep_command"},
-    "Models and serving": {
-        "model": "catalogue_commands",
-        "plan": "serving_commands",
-        "fleet": "serving_commands",
-        "pareto": "serving_commands",
-        "disaggregate": "serving_commands",
-        "simulate": "serving_commands",
-        "train": "serving_commands",
+    "GPUs: I have a model and a load": {
+        "plan": ("serving_commands", "memory, speed, price"),
+        "step": ("serving_commands", "the time of one step"),
+        "fleet": ("serving_commands", "how many GPUs?"),
+        "pareto": ("serving_commands", "throughput by latency"),
+        "disaggregate": ("serving_commands", "prefill apart"),
+        "simulate": ("serving_commands", "latencies under load"),
+        "train": ("serving_commands", "a training step"),
+        "model": ("catalogue_commands", "layers and cache"),
     },
-    "Algorithms and devices": {
-        "algorithms": "catalogue_commands",
-        "hardware": "catalogue_commands",
-        "calibrate": "catalogue_commands",
-        "judge": "call_commands",
+    "Formulas: I have a schedule": {
+        "cost": ("call_commands", "bytes and operations"),
+        "formula": ("call_commands", "the exact formulas"),
+        "optimum": ("theory_commands", "best tiles, as formulas"),
+        "bounds": ("theory_commands", "lower bounds on traffic"),
+        "crossover": ("call_commands", "where one overtakes"),
+        "staircase": ("call_commands", "traffic by memory"),
+        "sweep": ("sweep_command", "many points, to a file"),
     },
-    "Pictures and tools": {"explore": "explore_command", "plot": "plot_commands", "mcp": "catalogue_commands"},
+    "Mine: I have a GPU or measurements": {
+        "audit": ("call_commands", "a profile, explained"),
+        "calibrate": ("catalogue_commands", "measure this GPU"),
+        "judge": ("call_commands", "estimates, measured"),
+        "hardware": ("catalogue_commands", "devices, with sources"),
+        "algorithms": ("catalogue_commands", "what can be asked"),
+    },
+    "Tools": {
+        "plot": ("plot_commands", "pictures, to a file"),
+        "explore": ("explore_command", "a page for a browser"),
+        "mcp": ("catalogue_commands", "a server for agents"),
+    },
 }
-"""The module of each command, by the panels of the help page; the function has the name of the command."""
-COMMANDS = {name: module for panel in PANELS.values() for name, module in panel.items()}
+"""The module of each command and what it answers, by the reader of the front page; the function bears its name."""
+COMMANDS = {name: module for commands in READERS.values() for name, (module, _) in commands.items()}
 
 
-WORDS, HELPED = "iomodel.words", "iomodel.helped"
-"""Keys of a parser's context: the words of the command line, and whether they ask for help."""
+WORDS, HELPED, ALL = "iomodel.words", "iomodel.helped", "iomodel.all"
+"""Keys of a parser's context: the words of the command line, whether they ask for help, and for all options."""
 
 
 class DamagedModuleError(Exception):
@@ -118,17 +130,22 @@ class LazyGroup(PlainText, TyperGroup):
         """Return the names of the commands, whose parsers are not built."""
         return [*self.commands]
 
-    def get_command(self, context: Any, name: str) -> Any:
-        """Return the parser of a command; on the help page of all, one without options, which load much."""
-        if not context.meta.get(HELPED) or name not in COMMANDS:
-            return super().get_command(context, name)
-        told = getattr(import_module(f"iomodel.cli.{COMMANDS[name]}"), name)
-        text = told.info.help if isinstance(told, typer.Typer) else inspect.getdoc(told)
-        panel = next(panel for panel, names in PANELS.items() if name in names)
-        return TyperCommand(name, help=text, rich_help_panel=panel)
+    def format_help(self, context: Any, formatter: Any) -> None:  # noqa: ARG002 - as of the base class
+        """Write the front page, which imports no command."""
+        from iomodel.cli.help_tables import front_page
+
+        told = {reader: {name: text for name, (_, text) in listed.items()} for reader, listed in READERS.items()}
+        formatter.write(front_page(str(self.help), told))
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Parse the words of the root command, of which the first may be a synonym of a command."""
+        first = [command_meant(word, self.commands) for word in arguments[:1]]
+        if first == ["--help"] and arguments[1:]:  # iomodel help tiles
+            return self.parse_args(context, [arguments[1], "--help"])
+        return super().parse_args(context, [*first, *arguments[1:]])
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        """Parse the words of the root command, whose help page imports every command."""
+        """Parse the words of the root command."""
         with _whole_modules():
             return super().make_context(*arguments, **settings)
 
@@ -146,16 +163,30 @@ def _whole_modules() -> Iterator[None]:
     except EOFError as error:
         *_, (innermost, _) = walk_tb(error.__traceback__)
         file = innermost.f_locals.get("bytecode_path", "a compiled module")
-        raise DamagedModuleError(f"{file} is damaged ({error}); allowed: whole .pyc files; delete it") from error
+        raise DamagedModuleError(f"{file} is damaged ({error}); delete it, and Python writes it anew") from error
 
 
 class PlainCommand(PlainText, TyperCommand):
-    """One command, whose help page shows the options of the algorithm that precedes --help."""
+    """One command, whose help page shows the options of the algorithm that precedes --help, the first 40 of them."""
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         """Keep the words for the help page, and parse them."""
-        context.meta[WORDS] = tuple(arguments)
-        return super().parse_args(context, arguments)
+        context.meta[WORDS], context.meta[ALL] = tuple(arguments), "--help-all" in arguments
+        words = ["--help" if word == "--help-all" else word for word in arguments]
+        return super().parse_args(context, respelled(words, self.params))
+
+    def make_parser(self, context: Any) -> Any:
+        """Return the parser of the words, which refuses an option that is given twice."""
+        parser: Any = super().make_parser(context)
+        parse = parser.parse_args
+
+        def parse_once(**words: Any) -> Any:
+            values, rest, order = parse(**words)
+            check_once(order)
+            return values, rest, order
+
+        parser.parse_args = parse_once
+        return parser
 
     def get_params(self, context: Any) -> list[Any]:
         """Return the parameters; on a help page those of the named algorithm."""
@@ -163,11 +194,16 @@ class PlainCommand(PlainText, TyperCommand):
         if not context.meta.get(HELPED):
             return parameters
         from iomodel.cli.algorithm_help import named_algorithm, relevant
-        from iomodel.cli.help_tables import shown
+        from iomodel.cli.help_tables import first, shown
 
         takes_one = any(parameter.name == "algorithm" for parameter in parameters)
         declaration = named_algorithm(context.meta.get(WORDS, ())) if takes_one else None
-        return shown(parameters if declaration is None else relevant(parameters, declaration))
+        concerned = parameters if declaration is None else relevant(parameters, declaration)
+        listed = concerned if context.meta.get(ALL) else first(concerned, own=declaration is not None)
+        more = len(concerned) - len(listed)
+        asked = " ".join([context.command_path, *([] if declaration is None else [declaration.name]), "--help-all"])
+        self.epilog = f"{more} more options: {asked}" if more else None
+        return shown(listed)
 
 
 def _parser(name: str, command: Any) -> Any:
@@ -179,7 +215,6 @@ def _parser(name: str, command: Any) -> Any:
         with_signature(registered.callback)
     parser: Any = typer.main.get_command(app)
     parser.name = name
-    parser.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
     return parser
 
 

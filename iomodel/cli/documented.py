@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, get_args
 
 from iomodel.cli.numbers import duration, integer, integers, rate, real, reals, size
 from iomodel.cli.signature import Options, option, switch
+from iomodel.common.quantities import BANDWIDTHS, TIMES
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError
 from iomodel.workloads.call import DType, KVType
 
 READERS: Mapping[str, Callable[[str, str], Any]] = {
-    **dict.fromkeys(("ttft", "tpot", "host_seconds", "host_launch", "kernel_launch", "seconds"), duration),
-    **dict.fromkeys(("link", "network_bandwidth", "host_bandwidth", "disk_bandwidth"), rate),
+    **dict.fromkeys(TIMES, duration),
+    **dict.fromkeys(BANDWIDTHS, rate),
     **dict.fromkeys(("sram_bytes", "overhead_bytes"), size),
     "batches": integers,
     "lengths": reals,

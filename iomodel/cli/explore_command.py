@@ -18,7 +18,7 @@ DEFAULT = "iomodel-explorer.html"
 PAGE = [
     option("algorithms", "Algorithms on the page, separated by commas (all).", "Page", "LIST"),
     option("hardware", "Devices on the page, separated by commas (all); with --link, the device.", "Page", "LIST"),
-    option("output", f"Output file ({DEFAULT}).", "Output", "FILE"),
+    option("out", f"Output file ({DEFAULT}).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
 ]
 PORT = option("port", "Port of --serve (any free port).", "Server")
@@ -51,7 +51,7 @@ def explore(
     With --link, print a link to a call, which has the options of `iomodel estimate`.
 
     Example:
-      iomodel explore --output explorer.html
+      iomodel explore --out explorer.html
     """
     from iomodel.explorer.explore_page import explore as make
 
@@ -65,7 +65,7 @@ def explore(
         _shown(make(algorithms=algorithms, hardware=hardware, progress=True), port, not no_browser)
         return
     path = make(
-        DEFAULT if arguments["output"] is None else arguments["output"],
+        DEFAULT if arguments["out"] is None else arguments["out"],
         algorithms=algorithms,
         hardware=hardware,
         overwrite=bool(arguments["force"]),
@@ -81,14 +81,14 @@ def _check(algorithm: str | None, arguments: dict[str, Any], *, link: bool, serv
         raise InputError(
             f"{'no_browser' if arguments['port'] is None else 'port'}: given without --serve; allowed: only with it"
         )
-    if serve and names & {"output", "force"}:
-        raise InputError("output: given with --serve; allowed: only without --serve, which writes no file")
+    if serve and names & {"out", "force"}:
+        raise InputError("out: given with --serve; allowed: only without --serve, which writes no file")
     for name in [] if link else [*(["algorithm"] if algorithm else []), "base", *(entry.name for entry in CALL)]:
         if name == "algorithm" or name in names:
             raise InputError(f"{name}: given without --link; allowed: only with it, for the call of the link")
-    for name in ("algorithms", "force", "output" if "base" in names else "") if link else ():
+    for name in ("algorithms", "force", "out" if "base" in names else "") if link else ():
         if name in names:
-            raise InputError(f"{name}: given with --link; allowed: --base, or --output with a page of everything")
+            raise InputError(f"{name}: given with --link; allowed: --base, or --out with a page of everything")
     if link and serve:
         raise InputError("serve: given with --link; allowed: one of the two")
 
@@ -115,7 +115,7 @@ def _link(algorithm: str | None, arguments: dict[str, Any]) -> str:
         if not base or "#" in base or any(letter.isspace() for letter in base):
             raise InputError(f"base: {shown(base)} given; allowed: an address without #, such as https://host/page")
         return f"{base}#{place}"
-    file = Path(arguments["output"] or DEFAULT)
+    file = Path(arguments["out"] or DEFAULT)
     written = file if file.is_file() else make(file, progress=True)
     return f"{written.resolve().as_uri()}#{place}"
 

@@ -1,9 +1,12 @@
-"""Tables of the help pages: no name is cut, and a switch is shown in the form that changes its default."""
+"""Help pages: the front page by reader, and tables of options in which no name is cut."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from itertools import zip_longest
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 from rich.table import Table
@@ -19,6 +22,53 @@ class HelpTable(Table):
             column.no_wrap = True
         self.columns[-1].overflow = "fold"
         return super().__rich_console__(console, options)
+
+
+MOST = 40
+"""Most options that a help page shows without --help-all."""
+LATE = (
+    *("Tiles", "Features", "Linear layer", "MLP", "Cross-entropy", "Recurrence", "Options of the algorithm"),
+    *("Adapters", "Speculation", "Prefix cache"),
+)
+"""Panels whose options a help page shows last, where it has room; those of a named algorithm come first of them."""
+NARROW, NAME = 79, 13
+"""Columns from which on two commands are beside each other; width of the name of a command."""
+
+
+def first(parameters: Sequence[Any], *, own: bool) -> list[Any]:
+    """Select the parameters that a help page shows first, in their order; `own` for the page of one algorithm."""
+    late = (*LATE[6:7], *LATE[:6], *LATE[7:]) if own else LATE
+
+    def rank(parameter: Any) -> int:
+        panel = getattr(parameter, "rich_help_panel", None)
+        return 1 + late.index(panel) if panel in late else 0
+
+    chosen = sorted(parameters, key=rank)[:MOST]
+    return [parameter for parameter in parameters if parameter in chosen]
+
+
+def front_page(about: str, readers: Mapping[str, Mapping[str, str]]) -> str:
+    """Write the help page of all commands, what each answers, by reader."""
+    width = get_terminal_size().columns
+    wide = width >= NARROW
+    lines = [
+        *wrap(
+            "Usage: iomodel COMMAND [ARGUMENT] [OPTIONS]; the options: iomodel COMMAND --help",
+            width,
+            break_on_hyphens=False,
+        )
+    ]
+    lines += wrap(about, width, break_on_hyphens=False)
+    for reader, commands in readers.items():
+        cells = [f"  {name:{NAME}}{text}" for name, text in commands.items()]
+        rows = zip_longest(cells[::2], cells[1::2], fillvalue="") if wide else ((cell, "") for cell in cells)
+        lines += [reader, *(f"{left:{NARROW // 2}}{right}".rstrip() for left, right in rows)]
+    return "\n".join(
+        [
+            *lines,
+            *wrap("Options: --help, --version, --install-completion, --show-completion", width, break_on_hyphens=False),
+        ]
+    )
 
 
 def shown(parameters: Iterable[Any]) -> list[Any]:

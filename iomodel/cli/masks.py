@@ -64,7 +64,7 @@ def _window(arguments: Mapping[str, Any]) -> Window:
     sides = {side: arguments[f"window_{side}"] for side in ("left", "right") if arguments[f"window_{side}"] is not None}
     if not sides:
         raise InputError("window_left, window_right: none given; mask window needs at least one")
-    widths = {side: _distance(f"window_{side}", text) for side, text in sides.items()}
+    widths: dict[str, Any] = {side: _distance(f"window_{side}", text) for side, text in sides.items()}
     return Window(**widths, **({"align": arguments["align"]} if arguments["align"] is not None else {}))
 
 

@@ -6,43 +6,40 @@ import re
 from errno import EFBIG, EINVAL, EISDIR
 from pathlib import Path
 
-from iomodel.common.validation import LARGEST
-from iomodel.devices.units import UnitKind
+from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, count
+from iomodel.common.units import UnitKind
 from iomodel.errors import InputError, shown
 
 _DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
-_BYTES = UnitKind("B", 1, LARGEST, whole=True)
-_SECONDS = UnitKind("s", 1e-12, 1e9, zero=True)
-_RATES = UnitKind("B/s", 1, 1e15)
 _LARGEST_FILE = 64 * 2**20
 """Largest file of lengths or blocks, far above useful sizes [B]."""
 
 
 def integer(field: str, text: str) -> int:
-    """Parse an integer in digits.
+    """Parse an integer in digits, or with a suffix: 8k is 8,000, 8K is 8,192.
 
-    >>> integer("q_len", "8k")
-    Traceback (most recent call last):
-    ...
-    iomodel.errors.InputError: q_len: '8k' given; allowed: an integer in digits, such as 8192
+    >>> integer("q_len", "8K"), integer("q_len", "8k")
+    (8192, 8000)
     """
     if _DIGITS.fullmatch(text):
         return int(text)
+    if isinstance(number := count(text), int):
+        return number
     raise InputError(f"{field}: {shown(text)} given; allowed: an integer in digits{_nearest(text)}")
 
 
 def _nearest(text: str) -> str:
-    """Suggest the likely meaning: 8k is 8 Ki tokens; 8192.0, 8,192 and 8e3 are themselves."""
+    """Suggest the likely meaning: 8192.0, 8,192 and 8e3 are themselves."""
     cleaned = re.sub(r"[,_' ]", "", text)
     try:
-        return f", such as {_BYTES.number(re.sub(r'[kK]i?$', 'Ki', cleaned) + 'B')}"
+        return f", such as {BYTES.number(cleaned + 'B')}"
     except ValueError:
         return ""
 
 
 def size(field: str, text: str) -> int:
     """Parse a number of bytes, in digits or with a unit, such as "228 KiB"."""
-    return int(text) if _DIGITS.fullmatch(text) else int(_with_unit(field, text, _BYTES))
+    return int(text) if _DIGITS.fullmatch(text) else int(_with_unit(field, text, BYTES))
 
 
 def sizes(field: str, text: str) -> list[int]:
@@ -54,13 +51,14 @@ def sizes(field: str, text: str) -> list[int]:
     return [size(field, entry) for entry in _entries(field, text)]
 
 
-def duration(field: str, text: str) -> float:
-    """Parse a time in seconds, or with a unit.
+def duration(field: str, text: str) -> float | str:
+    """Parse a time in seconds, or with a unit; a latency whose unit decides stays a text, which the library reads.
 
-    >>> duration("time", "0.183ms")
-    0.000183
+    >>> duration("time", "0.183ms"), duration("tpot", "2s")
+    (0.000183, '2s')
     """
-    return float(_with_unit(field, text, _SECONDS))
+    seconds = float(_with_unit(field, text, SECONDS))
+    return text if field in LIKELY and seconds > LIKELY[field] and text.strip()[-1].isalpha() else seconds
 
 
 def rate(field: str, text: str) -> float:
@@ -69,7 +67,7 @@ def rate(field: str, text: str) -> float:
     >>> rate("link", "50 GB/s")
     50000000000.0
     """
-    return float(_with_unit(field, text, _RATES))
+    return float(_with_unit(field, text, RATES))
 
 
 def _with_unit(field: str, text: str, kind: UnitKind) -> int | float:

@@ -73,4 +73,5 @@ def refuse(message: object, kind: str, as_json: bool) -> None:
     """Print a refusal as one line on stderr, and with `--json` as one object on stdout too."""
     complain(message)
     if as_json:
-        emit({"error": {"code": kind, "message": " ".join(str(message).split())}}, as_json=True)
+        error = {"code": kind, "message": " ".join(str(message).split())}
+        emit({"schema": "iomodel.error/1", "error": error}, as_json=True)

@@ -82,7 +82,7 @@ def write(result: Dataset, path: Path) -> None:
             else:
                 table.to_parquet(hidden, index=False)
     except ImportError:
-        raise InputError(f"pyarrow: not installed, and Parquet needs it; allowed: after {EXTRA}") from None
+        raise InputError(f"pyarrow: not installed; Parquet needs it: {EXTRA}") from None
     except OSError as error:
         raise InputError(f"out: {os.fspath(path)!r} cannot be written: {error.strerror or error}") from None
 

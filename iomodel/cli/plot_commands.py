@@ -11,6 +11,7 @@ from iomodel.cli import call_commands as calls
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.call_commands import timed_tiles
+from iomodel.cli.commands import PlainCommand
 from iomodel.cli.documented import given, of
 from iomodel.cli.numbers import sizes
 from iomodel.cli.output import emit
@@ -40,7 +41,7 @@ Algorithms = Annotated[
     typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names),
 ]
 FILE = [
-    option("output", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
+    option("out", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
@@ -57,39 +58,39 @@ def _root(context: typer.Context) -> None:
         raise InputError(f"plot: no picture given; allowed: {names}; see 'iomodel plot --help'")
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw estimates under the roofs of a device.
 
     Example:
-      iomodel plot roofline flash2 flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output roofline.svg
+      iomodel plot roofline flash2 flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out roofline.svg
     """
     from iomodel.plots import roofline as draw
 
     _drawn("roofline", arguments, json, lambda: draw(_estimates(algorithms, arguments), arguments["hardware"]))
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the estimated time of every resource, with the limiting one marked.
 
     Example:
-      iomodel plot breakdown flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output breakdown.svg
+      iomodel plot breakdown flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out breakdown.svg
     """
     from iomodel.plots import breakdown as draw
 
     _drawn("breakdown", arguments, json, lambda: draw(_estimates(algorithms, arguments)))
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICES, SRAM], TILES, ALGORITHM, FILE)
 def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw HBM traffic against SRAM, with the lower bounds.
 
     Example:
-      iomodel plot traffic flash2 --hardware a100-sxm4-80gb,h100-sxm5 --q-len 4096 --head-dim 64 --output traffic.svg
+      iomodel plot traffic flash2 --hardware a100-sxm4-80gb,h100-sxm5 --q-len 4096 --head-dim 64 --out traffic.svg
     """
     from iomodel.plots import traffic_against_sram
 
@@ -105,26 +106,26 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
     _drawn("traffic", arguments, json, draw)
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], TIMED, ALGORITHM, FILE)
 def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the time of every tile that fits a device, with the fastest and the shipped tile marked.
 
     Example:
-      iomodel plot times flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output times.svg
+      iomodel plot times flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out times.svg
     """
     from iomodel.plots import tile_times as draw
 
     _drawn("times", arguments, json, lambda: draw(timed_tiles(algorithm, arguments)))
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICE], BARE, [IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the feasible tiles, coloured by their traffic, and mark a given tile.
 
     Example:
-      iomodel plot feasible flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output map.svg
+      iomodel plot feasible flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out map.svg
     """
     from iomodel.plots import feasible_tiles
 
@@ -138,13 +139,13 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     _drawn("feasible", arguments, json, draw)
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICE], TILE, ALGORITHM, FILE)
 def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the schedule of a small call: each tile that moves, a lane for each tensor.
 
     Example:
-      iomodel plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16 --output moves.svg
+      iomodel plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16 --out moves.svg
     """
     from iomodel.plots import moves as draw
     from iomodel.studies.trace.trace import trace
@@ -154,13 +155,13 @@ def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     _drawn("moves", arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the buffers of a thread block in shared memory, registers and tensor memory, by default of the shipped tile.
 
     Example:
-      iomodel plot chip flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output chip.svg
+      iomodel plot chip flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out chip.svg
     """
     from iomodel.plots import on_chip as draw
 
@@ -172,26 +173,26 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     )
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(*calls.CROSSED, FILE)
 def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: Any) -> None:
     """Draw traffic, work or time of algorithms over a length, and mark where the best one changes.
 
     Example:
-      iomodel plot crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --output crossover.svg
+      iomodel plot crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --out crossover.svg
     """
     from iomodel.plots import crossover as draw
 
     _drawn("crossover", arguments, json, lambda: draw(calls.crossed(algorithms, arguments)))
 
 
-@plot.command()
+@plot.command(cls=PlainCommand)
 @with_options(*calls.STEPPED, FILE)
 def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
-    """Draw the least traffic at every size of the memory, above the lower bound of any schedule.
+    """Draw the least traffic at every size of the memory, above the lower bound for every schedule.
 
     Example:
-      iomodel plot staircase flash2 flash1 --q-len 2048 --head-dim 64 --output staircase.svg
+      iomodel plot staircase flash2 flash1 --q-len 2048 --head-dim 64 --out staircase.svg
     """
     from iomodel.plots import staircase as draw
 
@@ -213,7 +214,7 @@ def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[
     """Draw a picture, write it, and print its path; check the path before drawing."""
     from iomodel.plots.canvas import save, writable
 
-    output = f"iomodel-{picture}.png" if arguments["output"] is None else arguments["output"]
+    output = f"iomodel-{picture}.png" if arguments["out"] is None else arguments["out"]
     overwrite = bool(arguments["force"])
     writable(output, overwrite=overwrite)
     figure = draw()

@@ -20,6 +20,9 @@ EXAMPLES = {
     "prefill": "h100-sxm5",
     "decode": "h200-sxm",
     "link": "50GB/s",
+    "pattern": "flash_fwd",
+    "q_len": "1",
+    "kv_len": "4096",
 }
 """A value of each option that some command requires."""
 

@@ -1,4 +1,4 @@
-"""Commands for models on devices: `plan`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
+"""Commands for models on devices: `plan`, `step`, `fleet`, `pareto`, `disaggregate`, `simulate` and `train`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from iomodel.cli.required import require
 from iomodel.cli.shared_options import DEVICE, Json
 from iomodel.cli.signature import Options, option, switch, with_options
 from iomodel.common.output_files import writable
+from iomodel.common.yaml_files import spec_names
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, shown
 
 PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pareto:pareto"
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
-TRAINING = "planning.training.train_step:train_step"
+STEP, TRAINING = "planning.step.step:step", "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
 RANKS = "Ranks that divide the heads and the widths of each layer (the best of a search)."
 
@@ -28,6 +29,7 @@ Model = Annotated[
     str,
     typer.Argument(
         help="A model, or its file: YAML, or a config.json; or the command line that starts an engine.",
+        autocompletion=lambda: spec_names("models"),
         show_default=False,
     ),
 ]
@@ -35,8 +37,8 @@ Prices = Annotated[
     list[str] | None,
     typer.Option(
         "--price",
-        metavar="PRICE|DEVICE=PRICE",
-        help="Price per device and hour, such as 2.5, or h100-sxm5=2.5, which may be repeated.",
+        metavar="[DEVICE=]PRICE",
+        help="Price per device and hour: of all devices, as 2.5, or of one, as h100-sxm5=2.5; may be repeated.",
         rich_help_panel="Price",
         show_default=False,
     ),
@@ -69,7 +71,7 @@ def service(path: str) -> list[Callable[[], Options]]:
     return [of(path, "Types", types), of(path, "Memory", memory), *groups]
 
 
-SERVICE = dict.fromkeys((PLAN, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
+SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
 """Objects among the service options of a function."""
 
 
@@ -91,8 +93,28 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
       iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
     """
     require(arguments, ("hardware", "prompt", "output"))
-    question = {"price": _price(price), **_asked(arguments, PLAN)}
+    question = _asked(arguments, PLAN)
+    prices = _price_table(price, [arguments["hardware"]])
+    if prices is not None:
+        question["price"] = _only_price(prices, arguments["hardware"])
     _emit_plan(function(PLAN)(model, **question), arguments["emit"], json)
+
+
+@with_options(
+    of(STEP, "Step", "batch q_len kv_len logits shared_keys", q_len="New tokens per sequence (1).",
+       kv_len="Keys per sequence, the new tokens included (required)."),
+    [DEVICE],
+    LAYOUT.options,
+    *service(STEP),
+)  # fmt: skip
+def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Time one forward step: a prefill, where every key is new, or the decoding of one token per sequence.
+
+    Example:
+      iomodel step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096
+    """
+    require(arguments, ("hardware", "batch", "kv_len"))
+    emit(function(STEP)(model, **{"q_len": 1, **_asked(arguments, STEP)}), json)
 
 
 @with_options(
@@ -111,7 +133,7 @@ def fleet(
       iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
     """
     require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
-    prices = _price(price)
+    prices = _price_table(price, hardware)
     result = function(FLEET)(model, hardware or None, price=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
         emit(result, json)
@@ -141,7 +163,7 @@ def pareto(
       iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --replica-devices 2 --tpot 20ms
     """
     require(arguments, ("prompt", "output"))
-    target, prices = _target(arguments), _price(price)
+    target, prices = _target(arguments), _price_table(price, hardware)
     result = function(PARETO)(model, hardware or None, price=prices, **_asked(arguments, PARETO))
     if target is not None:
         _write(result, target)
@@ -178,7 +200,8 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
         for pool, text in ranks.items()
         if text is not None
     }
-    emit(function(POOLS)(model, price=_price(price), **layouts, **_asked(arguments, POOLS)), json)
+    prices = _price_table(price, {arguments["prefill"], arguments["decode"]})
+    emit(function(POOLS)(model, price=prices, **layouts, **_asked(arguments, POOLS)), json)
 
 
 @with_options(
@@ -249,31 +272,35 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     emit(flags.to_dict() if as_json else flags.text, as_json)
 
 
-def _price(typed: list[str] | None) -> Any:
-    """Parse a price for every device, or that of each device without duplicates; None if there are none."""
-    single = real(typed[0]) if typed and len(typed) == 1 else None
-    if isinstance(single, float):
-        return single
+def _price_table(typed: list[str] | None, devices: Iterable[str] | None) -> dict[str, Any] | None:
+    """Parse the price of each device, or one price of all of them, without duplicates; None if there are none."""
     prices: dict[str, Any] = {}
     for entry in typed or ():
-        name, equals, price = entry.partition("=")
-        if not equals or not name or not price:
-            raise InputError(f"price: {shown(entry)} given; allowed: one price, or DEVICE=PRICE, such as h100-sxm5=2.5")
-        if name in prices:
-            raise InputError(f"price: {name} is given twice; allowed: one price for each device")
-        prices[name] = real(price)
+        name, equals, price = entry.rpartition("=")
+        names = [name] if equals else list(devices or ())
+        if not price or not all(names) or not names:
+            raise InputError(
+                f"price: {shown(entry)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5, or with --hardware a price"
+            )
+        for device in names:
+            if device in prices:
+                raise InputError(f"price: {device} is given twice; allowed: one price for each device")
+            prices[device] = real(price)
     return prices or None
+
+
+def _only_price(prices: Mapping[str, Any], device: str) -> Any:
+    """Return the price of a plan's only device."""
+    if [*prices] != [device]:
+        raise InputError(f"price: given for {', '.join(prices)}; allowed: a price of {device}, the device of the plan")
+    return prices[device]
 
 
 def _target(arguments: Mapping[str, Any]) -> Path | None:
     """Check the output file before the search."""
     if arguments["out"] is None:
         return None
-    forms, overwrite = (".png", ".svg", ".csv"), bool(arguments["force"])
-    try:
-        return writable(arguments["out"], forms, overwrite=overwrite, switch="--force")
-    except InputError as error:
-        raise InputError(str(error).replace("output:", "out:", 1)) from None
+    return writable(arguments["out"], (".png", ".svg", ".csv"), overwrite=bool(arguments["force"]), switch="--force")
 
 
 def _write(result: Any, target: Path) -> None:

@@ -38,6 +38,12 @@ def option(
     return _parameter(name, Annotated[str | None, info])
 
 
+def several(name: str, help: str, panel: str, metavar: str = "FILE") -> inspect.Parameter:
+    """Declare an option that may be repeated, None by default."""
+    info = typer.Option(_dashed(name), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+    return _parameter(name, Annotated[list[str] | None, info])
+
+
 def switch(name: str, help: str, panel: str, *, both_ways: bool = False) -> inspect.Parameter:
     """Declare an option without a value, None by default; `both_ways` adds a --no- form."""
     typed = f"{_dashed(name)}/--no-{name.replace('_', '-')}" if both_ways else _dashed(name)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
+from collections.abc import Iterable
 from typing import Any
 
 from iomodel.cli.commands import COMMANDS, Commands
 from iomodel.errors import UnknownNameError, nearest_names, shown_name
+from iomodel.synonyms import absence, meant
 
 LONGEST = 300
 """Longest message of the option parser, which quotes the input [characters]."""
@@ -38,15 +40,23 @@ def _unknown_option(option: str, context: Any) -> str:
     """Describe an option that a command lacks: an option with such a value, one of another command, or the nearest."""
     name = option.lstrip("-").partition("=")[0]
     parameters = [parameter for parameter in context.command.params if parameter.opts[0].startswith("--")]
+    known = [spelling.lstrip("-") for taker in parameters for spelling in (*taker.opts, *taker.secondary_opts)]
+    likely = meant(name, [other.replace("-", "_") for other in known])
+    if likely:
+        return f"no option of {context.command_path}; did you mean {_options(likely)}?"
     valued = [f"{taker.opts[0]} {name}" for taker in parameters if name in _values(taker, context)]
     if valued:
         return f"no option of {context.command_path}; did you mean {' or '.join(valued[:2])}?"
     takers = [] if context.command.name not in COMMANDS else _takers(f"--{name}")
     if takers:
         return f"no option of {context.command_path}, but of {', '.join(takers)};"
-    known = [spelling.lstrip("-") for taker in parameters for spelling in (*taker.opts, *taker.secondary_opts)]
-    near = [f"--{other}" for other in nearest_names(name, known)[:3]]
-    return f"no option of {context.command_path};" + f" did you mean {' or '.join(near)}?" * bool(near)
+    near = nearest_names(name, known)[:3]
+    said = f" did you mean {_options(near)}?" if near else f" {absence(name)};" if absence(name) else ""
+    return f"no option of {context.command_path};{said}"
+
+
+def _options(names: Iterable[str]) -> str:
+    return " or ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _values(parameter: Any, context: Any) -> list[str]:

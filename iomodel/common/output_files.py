@@ -22,30 +22,30 @@ def writable(
     >>> writable("roofline.pdf", (".png", ".svg"), overwrite=False)
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: output: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
+    iomodel.errors.InputError: out: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
     """
     endings = " or ".join(suffixes)
     try:
         target = Path(fsdecode(path))
     except (TypeError, UnicodeError):
-        raise InputError(f"output: {shown(path)} given; allowed: the path of a {endings} file") from None
+        raise InputError(f"out: {shown(path)} given; allowed: the path of a {endings} file") from None
     if "\0" in str(target) or target.suffix.lower() not in suffixes:
-        raise InputError(f"output: {shown(str(target))} given; allowed: a file that ends in {endings}")
+        raise InputError(f"out: {shown(str(target))} given; allowed: a file that ends in {endings}")
     if not target.parent.is_dir():
         raise InputError(
-            f"output: {shown(str(target))} cannot be written ({target.parent} is not a directory); allowed: a file in "
+            f"out: {shown(str(target))} cannot be written ({target.parent} is not a directory); allowed: a file in "
             "an existing directory"
         )
     try:
         folder, there = target.is_dir(), lexists(target)
     except OSError as error:
         raise InputError(
-            f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: another name"
+            f"out: {shown(str(target))} cannot be written ({error.strerror}); allowed: another name"
         ) from None
     if folder or (there and not overwrite):
         kind = "is a directory" if folder else "already exists"
         hint = "" if folder else f", or --force ({switch}) to replace it"
-        raise InputError(f"output: {shown(str(target))} {kind}; allowed: another name{hint}")
+        raise InputError(f"out: {shown(str(target))} {kind}; allowed: another name{hint}")
     return target
 
 
@@ -80,7 +80,6 @@ def written(target: Path, data: bytes, *, overwrite: bool) -> Path:
             file.write_bytes(data)
     except OSError as error:
         raise InputError(
-            f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: a file in a "
-            "writable directory"
+            f"out: {shown(str(target))} cannot be written ({error.strerror}); allowed: a file in a writable directory"
         ) from None
     return target

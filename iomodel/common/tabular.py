@@ -32,7 +32,7 @@ class Tabular(ABC):
         try:
             from pandas import DataFrame
         except ImportError:
-            raise InputError(f"pandas: not installed, and to_pandas() needs it; allowed: after {EXTRA}") from None
+            raise InputError(f"pandas: not installed; to_pandas() needs it: {EXTRA}") from None
         return DataFrame(self.records())
 
 

@@ -6,23 +6,23 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from math import isfinite
-from typing import Annotated, Any, Self, TypeGuard
+from typing import Annotated, Any, ClassVar, Self, TypeGuard
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
+from iomodel.common.quantities import LARGEST as LARGEST  # noqa: PLC0414 - rooms import it from here
+from iomodel.common.quantities import count, quantity
 from iomodel.common.results import PlainData
-from iomodel.errors import InputError, UnknownNameError, nearest_names, shown, shown_name
+from iomodel.errors import InputError, UnknownFieldError, UnknownNameError, hinted, shown, shown_name
 
-LARGEST = 10**18
-"""Largest accepted length or count, far above any use."""
 MOST_ITEMS = 2**20
 """Most values of a range in a field."""
 
 
 def index(value: object) -> object:
-    """Convert integer types such as numpy.int64 to int, but not bool."""
+    """Convert integer types such as numpy.int64 and texts such as "8k" to int, but not bool."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        return value
+        return count(value)
     try:
         return operator.index(value)
     except TypeError:  # an array with several elements
@@ -34,6 +34,14 @@ Count = Annotated[int, BeforeValidator(index), Field(strict=True, ge=1, le=LARGE
 
 Distance = Annotated[int, BeforeValidator(index), Field(strict=True, ge=0, le=LARGEST)]
 """A non-negative integer up to LARGEST."""
+
+
+def _in_base_unit(value: Any, info: ValidationInfo) -> Any:
+    return quantity(str(info.field_name), value)
+
+
+Measured = BeforeValidator(_in_base_unit)
+"""The validator of a field that takes a text with the unit of its name."""
 
 
 def finite(value: object) -> TypeGuard[int | float]:
@@ -60,16 +68,95 @@ class Model(BaseModel, PlainData):
 
     # A validator is built on first use: no process needs those of all the models that it imports.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", defer_build=True)
+    by_position: ClassVar[tuple[str, ...]] = ()
+    """The fields that may be given by position, in their order."""
 
-    def __init__(self, /, **data: Any) -> None:
+    def __init__(self, /, *values: Any, **data: Any) -> None:
+        if values:
+            data = self._placed(values, data)
         no_endless(data)
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
-            raise InputError(describe(error, list(type(self).model_fields))) from None
+            raise _refusal(error, type(self)) from None
 
     # Validate nested models in place, so that errors keep the full path of the field.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def _placed(self, values: tuple[Any, ...], data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields, those given by position under their names."""
+        kind, names = type(self).__name__, type(self).by_position
+        if len(values) > len(names):
+            allowed = f"{len(names)} ({', '.join(names)})" if names else "fields by name"
+            raise InputError(f"{kind}: {len(values)} values given; allowed: {allowed}")
+        placed = dict(zip(names, values, strict=False))
+        for name in placed.keys() & data.keys():
+            raise InputError(f"{name}: given by position and by name; allowed: once")
+        return {**placed, **data}
+
+    @classmethod
+    def model_validate(cls, obj: Any, **settings: Any) -> Self:
+        """Validate fields as the constructor does; raise InputError for what it refuses."""
+        try:
+            return super().model_validate(obj, **settings)
+        except ValidationError as error:
+            raise _refusal(error, cls) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **settings: Any) -> Self:
+        """Validate the text of a JSON object as the constructor does; raise InputError for what it refuses."""
+        try:
+            return super().model_validate_json(json_data, **settings)
+        except ValidationError as error:
+            raise _refusal(error, cls) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            super().__setattr__(name, value)
+        except ValidationError:
+            raise InputError(
+                f"{name}: {shown(value)} given for a frozen {type(self).__name__}; allowed: a new one, such as "
+                f"replace({name}=...)"
+            ) from None
+
+    def __delattr__(self, name: str) -> None:
+        try:
+            super().__delattr__(name)
+        except ValidationError:
+            raise InputError(f"{name}: deleted from a {type(self).__name__}; allowed: no change") from None
+
+    def __dir__(self) -> list[str]:
+        """List the attributes that this library defines."""
+        return [name for name in super().__dir__() if name not in _HIDDEN]
+
+    def replace(self, **fields: Any) -> Self:
+        """Copy the value with some fields changed, and validate the copy.
+
+        A field whose default is taken from others, such as the `kv_len` of a call, follows them again where it has
+        that default.
+
+        Raises
+        ------
+        InputError
+            What the constructor refuses.
+        """
+        return type(self)(**{**self.template, **self.spelled_here(fields)})
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """The fields without those that have a default taken from others."""
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        made: dict[str, Any] = {
+            name: field.default_factory
+            for name, field in type(self).model_fields.items()
+            if field.default_factory_takes_validated_data
+        }
+        return {name: value for name, value in own.items() if name not in made or made[name](own) != value}
+
+    @classmethod
+    def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return fields in the words of this library; those of other libraries are known for workloads."""
+        return fields
 
     def __eq__(self, other: object) -> bool:
         """Compare fields only, not cached values, which may be arrays."""
@@ -97,6 +184,25 @@ class Model(BaseModel, PlainData):
         if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
             raise InputError(f"{cls.__name__}: {shown(data)} given; allowed: an object")
         return cls(**data)
+
+
+_HIDDEN = frozenset(name for name in dir(BaseModel) if not name.startswith("__")) | {
+    "memo",
+    "by_position",
+    "template",
+    "spelled_here",
+}
+"""Attributes of Pydantic's models, and of the machinery of this library."""
+
+
+def _refusal(error: ValidationError, kind: type[Model]) -> InputError:
+    """Return the error of a constructor: that of an unknown keyword if any field is unknown."""
+    fields = list(kind.model_fields)
+    text = describe(error, fields)
+    for fault in error.errors(include_url=False, include_context=False):
+        if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+            return UnknownFieldError(text, str(fault["loc"][0]), fields)
+    return InputError(text)
 
 
 @cache
@@ -127,7 +233,7 @@ def as_integer(name: str, value: object, least: int = 1) -> int:
     ...
     iomodel.errors.InputError: block_q: 12.5 given; allowed: an integer from 1 to 10^18
     """
-    number = index(value)
+    number = index(quantity(name, value) if isinstance(value, str) else value)
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= LARGEST:
         raise InputError(f"{name}: {shown(value)} given; allowed: {integers_from(least)}")
     return number
@@ -228,6 +334,4 @@ def _written(figure: Any) -> Any:
 def _unknown(name: str, value: str, fields: Sequence[str]) -> str:
     if not fields:
         return f"{value} given; allowed: no such field"
-    near = [repr(field) for field in nearest_names(name, fields)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-    return f"{value} given for an unknown field{hint} allowed: {', '.join(fields)}"
+    return f"{value} given for an unknown field; {hinted(name, fields)}allowed: {', '.join(fields)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Max, Piecewise, Symbol, sqrt
+from sympy import Expr, Integer, Max, Piecewise, Symbol, ceiling, floor, sqrt
 
 from iomodel.counting.bands import Tiled
 from iomodel.counting.compile import compile_formulas
@@ -14,6 +14,8 @@ from iomodel.nests.tensors import key, query
 
 A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
+R = Symbol("R", integer=True, nonnegative=True)
+"""Elements of dQ, dK and dV over all batches and heads."""
 
 
 def formed(product: Expr) -> Expr:
@@ -27,8 +29,11 @@ def formed(product: Expr) -> Expr:
 
 
 FORMULAS: dict[str, Expr] = {
-    "exact": Max(A * d**2 / (M + sqrt(3) * d * sqrt(M)) - M, formed((d + d_v) ** 2)),
-    "exact-backward": formed((2 * d + d_v) * (2 * d + 2 * d_v)),
+    "exact": Max(2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A, formed((d + d_v) ** 2)),
+    "exact-backward": Max(
+        formed((2 * d + d_v) * (2 * d + 2 * d_v)),
+        formed((2 * d + d_v) * (2 * d + 2 * d_v) + d * (d + d_v)).subs(M, M + 1) - R,
+    ),
     "recomputed": formed(d**2 + 2 * d * d_v + d_v),
     "recomputed-backward": formed((d + d_v) * (3 * d + d_v) + (d + 1) * d_v),
     "row-atomic": A * (d**2 / (M - d) + d_v**2 / (M - d_v)),
@@ -38,17 +43,18 @@ FORMULAS: dict[str, Expr] = {
 
 
 def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
-    """Compile compulsory elements, compulsory bytes and visible pairs for a kind of call."""
+    """Compile compulsory elements, compulsory bytes, visible pairs and elements of gradients for a kind of call."""
     view = View(mask)
     queries, all_keys = Tiled(N_q), Tiled(N_k)
     seeing = H * view.visits(query, queries, key, all_keys).live_outer_rows
     seen = H_kv * view.visits(key, all_keys, query, queries).live_outer_rows
-    inputs, outputs = seeing * d, Integer(0)
+    inputs, gradients = seeing * d, Integer(0)
     if direction != "forward":
         inputs += seeing * d_v
-        outputs += H * N_q * d + H_kv * N_k * (d + d_v)
+        gradients = H * N_q * d + H_kv * N_k * (d + d_v)
+    outputs = gradients
     if direction != "backward":
         outputs += H * N_q * d_v
     keys = seen * (d if latent else d + d_v)
     sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + b_kv * keys / 32)]
-    return compile_formulas([*sizes, B * H * view.visible_pairs], (), ())
+    return compile_formulas([*sizes, B * H * view.visible_pairs, B * gradients], (), ())

@@ -17,7 +17,7 @@ ANY_SCHEDULE = FORMED_ONCE | {"compulsory", *FORMED_AGAIN.values()}
 HOLDS_FOR = {
     "compulsory": "every algorithm that reads each row that takes part and writes each result",
     "exact": "schedules that form each product once, in any order, at the level of single elements",
-    "exact-backward": "backward schedules that form each product once, in any order",
+    "exact-backward": "backward schedules that form each product once (S too, in the pass itself), in any order",
     "recomputed": "schedules that form scores any number of times, in any order, at the level of single elements",
     "recomputed-backward": "backward schedules that form scores and dP any number of times, in any order",
     "row-atomic": "schedules that move whole rows of Q, K, V and O, in any order",
@@ -29,13 +29,15 @@ HOLDS_FOR = {
 
 @dataclass(frozen=True)
 class Pairs:
-    """Visible pairs, widths [elements], and processors; `key_values` is 0 where V is a part of K."""
+    """Visible pairs, widths [elements], processors, gradients; `key_values` is 0 where V is a part of K."""
 
     count: int
     width: int
     key_values: int
     value_width: int
     units: int = 1
+    gradients: int = 0
+    """The elements of dQ, dK and dV of a backward pass."""
 
 
 def index_pairs(name: str, w: Pairs) -> int:
@@ -48,6 +50,25 @@ def index_pairs(name: str, w: Pairs) -> int:
     if name == "exact-backward":
         return (2 * w.width + w.value_width) * 2 * keys
     return (w.width + w.value_width) * (keys + 2 * w.width) + (w.width + 1) * w.value_width
+
+
+def index_pairs_twice(w: Pairs) -> int:
+    """Return the index pairs of a backward pass, those of two gradients counted twice [-]."""
+    return index_pairs("exact-backward", w) + w.width * (w.width + w.value_width)
+
+
+def created(w: Pairs, size: int) -> int:
+    """Bound the accesses from phases of loads and creations, in `size` elements; at most 0 where it says nothing."""
+    return created_in_bytes(w, (1, 1), size)
+
+
+def created_in_bytes(w: Pairs, widths: tuple[int, int], size: int) -> int:
+    """Return the bound of :func:`created` in bytes, for Q and O and for K and V of two widths [B]."""
+    narrow, wide = min(widths), max(widths)
+    weight, shared = narrow * widths[0] * widths[1], 1 if w.key_values else 2
+    products = w.count * (w.width + w.value_width)
+    phases = _ceil(products, max(1, isqrt(shared * size**3 // weight)))
+    return (2 * size - wide + 1) * (phases - w.units) - narrow * w.count
 
 
 def formed(pairs: int, product: int, size: int) -> int:
@@ -86,9 +107,12 @@ def _with_weight(pairs: int, weighed: int, size: int, many: int, spilled: Fracti
 
 
 def _exact(w: Pairs, size: int) -> int:
-    root = isqrt(3 * size * w.width**2 - 1) + 1  # rounded up, so that the bound is rounded down
-    phases = w.count * w.width**2 // (size + root) - size * w.units
-    return max(phases, formed(w.count, index_pairs("exact", w), size))
+    return max(created(w, size), formed(w.count, index_pairs("exact", w), size))
+
+
+def _exact_backward(w: Pairs, size: int) -> int:
+    once = formed(w.count, index_pairs("exact-backward", w), size)
+    return max(once, formed(w.count, index_pairs_twice(w), size + 1) - w.gradients)
 
 
 def _row_atomic(w: Pairs, size: int) -> int | None:
@@ -107,7 +131,7 @@ def _ceil(a: int, b: int) -> int:
 
 VALUES: Mapping[str, Callable[[Pairs, int], int | None]] = {
     "exact": _exact,
-    "exact-backward": lambda w, size: formed(w.count, index_pairs("exact-backward", w), size),
+    "exact-backward": _exact_backward,
     "recomputed": lambda w, size: formed(w.count, index_pairs("recomputed", w), size),
     "recomputed-backward": lambda w, size: formed(w.count, index_pairs("recomputed-backward", w), size),
     "row-atomic": _row_atomic,
@@ -127,7 +151,10 @@ def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], 
     unit = gcd(32, *widths)
     parts = 32 // unit
     weighed = widths[0] // unit, widths[1] // unit
-    return max(narrow, _ceil(formed_in_bytes(w.count, index_pairs(name, w), weighed, size * parts), parts))
+    weight = formed_in_bytes(w.count, index_pairs(name, w), weighed, size * parts)
+    if name == "exact":
+        weight = max(weight, created_in_bytes(w, weighed, size * parts))
+    return max(narrow, _ceil(weight, parts))
 
 
 @lru_cache(maxsize=256)

@@ -41,15 +41,43 @@ both ends of this range. For large M: A P e e' / M bytes, where the bound in ele
 The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
 once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key.
 
-For M below about d^2 / 16 the largest known bound is that of phases of M accesses,
+*Gradients that return* (class "exact-backward"). With R elements of dQ, dK, dV and C = C(P, M) from above
 
-.. math:: \frac{A d^2}{M + \sqrt 3\, d \sqrt M} - M
+.. math:: \frac{A P'}{C(P', M + 1)} - R, \quad P' = (2 d + d_v)(2 d + 2 d_v) + d (d + d_v)
 
-*Proof.* At most 2M elements of Q and K are at hand in a phase: M from its start and M read. Pairs (i, j) with all d
-products in the phase need a whole rows of Q and c whole rows of K with (a + c) d <= 2M, so there are at most (M / d)^2
-and they hold M^2 / d products. Any other active pair has a partial sum that crosses the start or the end of the phase
-(at most M each) or is moved (at most M): 3M pairs, hence by Loomis and Whitney at most sqrt(|Q| |K| |S|) <= M sqrt(3M)
-products. A d products in all need at least A d / (M^2 / d + M sqrt(3M)) - 1 full phases.
+accesses are needed too: 14 d^2 in place of 12 d^2 for d_v = d. *Proof.* A sum that leaves and returns pays a store and
+a load. Drop the stays of a sum in which no product is added to it. A sum with n stays left has 2 n - 1 accesses at
+least: each of its stays stores a value with its products (one of them the result), and each value but the result is
+loaded in another stay. So an arrival may weigh 1 for an input and 2 for a sum, and these weights and the accesses to
+scores are no more than the accesses and R. Let layer 1 hold all indices and layer 2 the sums once more; a sum arrives
+in layer 1, then in layer 2. Cut the run, from its end, into phases of Y arrivals in layers; where a cut divides an
+arrival, its half in layer 1 belongs to the phase before. At a cut layer 1 then has at most M + 1 - sigma indices, as an
+index may arrive in a place that its operand leaves, and layer 2 none that layer 1 lacks. For each pair take the
+product of the numbers of indices in layer 1 as above and add that in layer 2: P' for a contained pair. With n', r' for
+layer 2, r' <= r, both rise by at most N_q N_k + N_q r_k + N_k r_q for N = n + n', and N_q + N_k <= Y. The rest is as
+above.
+
+*Small memories* (class "exact"): also
+
+.. math:: \frac{2 A (d + d_v)}{\sqrt M} - A - 2 M
+
+accesses are needed, more than above for M < 1.18 P and 4 A d / sqrt M for small M and d_v = d. *Proof.* Call it a
+creation when a product is formed that adds to s_ij, or to o_iu, while no value of that pair, or no sum of that o_iu, is
+on chip. Between two creations of the same pair one of its values is stored, since its sum is not yet complete; between
+two creations of an output, and after the last, a sum of it is stored. So creations are no more than stores and A, and
+loads and creations no more than accesses and A. Cut the run into phases of 2 M loads and creations. The q, k, v, o, s
+elements of Q, K, V, O and pairs that take part in products of a phase are on chip at its start, loaded, or created in
+it: 3 M at most. By Loomis and Whitney it forms at most
+
+.. math:: \sqrt{q k s} + \sqrt{s v o} \le \tfrac12 \sqrt s\, (q + k + v + o)
+    \le \tfrac12 \sqrt s\, (3 M - s) \le M \sqrt M
+
+products, and all A (d + d_v) need that many phases, all of them full but one. Where V is a part of K, v <= k and
+sqrt(q k s) + sqrt(s k o) <= sqrt(2 s k (q + o)) <= sqrt(2) M sqrt(M), so that the first term is divided by sqrt(2).
+With elements of e bytes in Q and O, e' in K and V and at least w = min(e, e') in S, weigh loads and creations with
+their bytes: a phase of M bytes, twice, forms M sqrt(M / (w e e')) products at most, phases but one weigh more than
+2 M - max(e, e'), and A w is taken off. The schedule of :mod:`two_products <iomodel.algorithms.two_products>` attains
+the constant.
 
 **row-atomic** (class "row-atomic": rows of Q, K, V and O move whole, in any order):
 
@@ -141,7 +169,7 @@ class Bound(Record):
 
 @lru_cache(maxsize=256)
 def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
-    """Return compulsory elements, compulsory bytes and visible pairs, compiled for a kind of call."""
+    """Return compulsory elements and bytes, visible pairs and elements of gradients, compiled for a kind of call."""
 
     def build() -> Formulas:
         from iomodel.counting.bound_formulas import compiled_counts
@@ -153,7 +181,7 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 
 @overload
 def lower_bounds(
-    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | None = None, units: int = 1
+    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | str | None = None, units: int = 1
 ) -> dict[str, Bound]: ...
 @overload
 def lower_bounds(
@@ -161,7 +189,7 @@ def lower_bounds(
     workload: Workload,
     sram_elements: int | None = None,
     *,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     units: int = 1,
 ) -> dict[str, Bound]: ...
 def lower_bounds(
@@ -169,7 +197,7 @@ def lower_bounds(
     workload: Workload | None = None,
     sram_elements: int | None = None,
     *,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     units: int = 1,
 ) -> dict[str, Bound]:
     """Compute every bound that applies to an algorithm, by name; those of other classes are omitted.
@@ -194,7 +222,7 @@ def lower_bounds(
     -------
     dict of str to Bound
         ``compulsory`` always; others where the algorithm is in the class and M is large enough for the proof; the
-        `holds_for` of each names the class in words. Of one that approximates attention it is the output alone.
+        `holds_for` of each names the class in words. For an approximation of attention only the output is a bound.
 
     Examples
     --------
@@ -227,33 +255,34 @@ def lower_bounds(
         assert workload is not None
         return _of_shape(declaration, workload, size, units)
     call = as_call(workload)
-    compulsory, pairs = _of_call(declaration, call)
+    compulsory, pairs, gradients = _of_call(declaration, call)
     bounds = {"compulsory": compulsory}
     if declaration is not None and declaration.approximates:
         return bounds
     widths = 32 * call.element_size, call.kv_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in sorted(classes_of(classes, call.direction, call.latent)):
-        counted = Pairs(pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim, units)
+        keys = 0 if call.latent else call.value_dim
+        counted = Pairs(pairs, call.head_dim, keys, call.value_dim, units, gradients)
         value = VALUES[name](counted, size)
         if value is not None and value > 0:
             bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, sram_bytes))
     return bounds
 
 
-def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, int]:
-    """Return the compulsory traffic of a call and its visible pairs; 0 pairs of one that approximates attention."""
+def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, int, int]:
+    """Return the compulsory traffic of a call, its visible pairs, 0 where attention is approximated, and gradients."""
     calls = [call] if isinstance(call, Attention) else call.sequences
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return Bound("compulsory", written, written * call.element_size), 0
-    known: tuple[Bound, int] | None = call.memo.get("compulsory")  # neither tiles nor exact algorithms change it
+        return Bound("compulsory", written, written * call.element_size), 0, 0
+    known: tuple[Bound, int, int] | None = call.memo.get("compulsory")  # neither tiles nor exact algorithms change it
     if known is None:
         kind = kind_of(call)
         formulas = counts_of(kind.mask, kind.direction, call.latent)
         rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
-        elements, size, pairs = map(sum, zip(*rows, strict=True))
-        known = call.memo["compulsory"] = Bound("compulsory", elements, size), pairs
+        elements, size, *counted = map(sum, zip(*rows, strict=True))
+        known = call.memo["compulsory"] = Bound("compulsory", elements, size), *counted
     return known
 
 

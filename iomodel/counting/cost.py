@@ -8,6 +8,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike, list_algorithms
 from iomodel.common.validation import as_choice, as_mapping
 from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.choice import split_choice
 from iomodel.counting.result import Cost
 from iomodel.errors import InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
@@ -18,7 +19,7 @@ from iomodel.workloads.workload import Workload
 __all__ = ["Cost", "cost", "linear_cost", "pointwise_cost"]
 
 
-def cost(algorithm: AlgorithmLike, workload: Workload, tiles: Mapping[str, int] | None = None, **options: Any) -> Cost:
+def cost(algorithm: AlgorithmLike, workload: Workload, tiles: Mapping[str, Any] | None = None, **options: Any) -> Cost:
     """Count the traffic and the operations of an algorithm exactly.
 
     Parameters
@@ -27,12 +28,13 @@ def cost(algorithm: AlgorithmLike, workload: Workload, tiles: Mapping[str, int] 
         One of :func:`iomodel.list_algorithms`.
     workload : Attention, VarlenAttention or Linear
         The workload.
-    tiles : mapping of tile name to int
-        Every tile that the algorithm takes, as ``{"block_q": 128, "block_kv": 64}`` [rows]; tiles such as
-        ``bwd_block_q`` default to their forward tile; ``warps`` and ``stages`` change no count. Standard attention
-        needs no tiles: each operand then makes one ideal pass.
+    tiles : mapping of name to int
+        Every tile that the algorithm takes, as ``{"block_q": 128, "block_kv": 64}`` [rows], or the `choice` of a
+        :class:`iomodel.Solution`, whose options count too; tiles such as ``bwd_block_q`` default to their forward
+        tile; ``warps`` and ``stages`` change no count. Standard attention needs no tiles: each operand then makes one
+        ideal pass.
     **options
-        Options of the algorithm (``lse=False``), and ``packed=True``.
+        Options of the algorithm (``lse=False``), and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -47,7 +49,8 @@ def cost(algorithm: AlgorithmLike, workload: Workload, tiles: Mapping[str, int] 
     >>> c.reads["K"], c.hbm_elements  # 32 passes over K and V
     (8388608, 17305600)
     """
-    sizes = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
+    given, options = split_choice(algorithm, tiles, options)
+    sizes = given or {}
     bound = BoundCall.bind(algorithm, workload, options, tiled=bool(sizes.keys() - LAUNCH_NAMES))
     return bound.at(bound.sizes(sizes))
 

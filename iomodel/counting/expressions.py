@@ -33,9 +33,7 @@ from iomodel.nests.as_written import as_written
 from iomodel.nests.feature_names import AS_WRITTEN, BAND_ONLY, default_of, other_of
 from iomodel.nests.features import FEATURES, dressed
 from iomodel.nests.language import Nest, Tensor, retiled
-from iomodel.nests.symbols import (
-    BY_NAME,
-)
+from iomodel.nests.symbols import BY_NAME, by_name
 from iomodel.workloads.call import CACHE_ONLY, Mask, known_mask
 
 
@@ -103,21 +101,20 @@ class Expressions(Counts[Expr], PlainData):
         return FrozenDict({name: getattr(self, name) for name in names})
 
     def subs(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Expressions:
-        """Replace some symbols, by Python name, and keep the others.
+        """Replace some symbols, by Python name or by the letter that is printed, and keep the others.
+
+        N stands for N_q and N_k.
 
         >>> import iomodel
         >>> iomodel.expressions("flash2").subs(batch=1, heads=1, block_q=128).reads["K"]
         N_k*d*ceiling(N_q/128)
+        >>> iomodel.expressions("flash2").subs(N_q=4096, d=64).reads["K"]
+        64*B*H*N_k*ceiling(4096/B_r)
         """
-        replacements = {**({} if values is None else as_mapping("values", values, "{'block_q': 128}")), **more}
-        for name in replacements:
-            if name not in BY_NAME:
-                raise UnknownNameError("symbol", name, BY_NAME)
-        point = {
-            BY_NAME[name]: value if isinstance(value, Expr) else as_integer(name, value, int(bool(symbol.is_positive)))
-            for name, value in replacements.items()
-            for symbol in [BY_NAME[name]]
-        }
+        given = {} if values is None else as_mapping("values", values, "{'block_q': 128}")
+        replacements = by_name({**given, **more})
+        named = substituted(replacements)
+        point = {BY_NAME[name]: value for name, value in named.items()}
 
         def at(expr: Expr) -> Expr:
             return replaced(expr, point)
@@ -125,8 +122,7 @@ class Expressions(Counts[Expr], PlainData):
         changes: dict[str, Any] = {name: at(getattr(self, name)) for name in QUANTITIES}
         for side in ("reads", "writes"):
             changes[side] = FrozenDict({name: at(expr) for name, expr in getattr(self, side).items()})
-        values = FrozenDict({name: point[BY_NAME[name]] for name in replacements})
-        return replace(self, **changes, substitutions=(*self.substitutions, values))
+        return replace(self, **changes, substitutions=(*self.substitutions, named))
 
     def square(self) -> Expressions:
         """Return the expressions of a call with as many keys as queries and rows of one width.
@@ -199,6 +195,19 @@ class Expressions(Counts[Expr], PlainData):
 
     def __str__(self) -> str:
         return readable(self)
+
+
+def substituted(values: Mapping[str, Any]) -> FrozenDict[str, Any]:
+    """Check the values of symbols, by Python name: integers or expressions."""
+    for name in values:
+        if name not in BY_NAME:
+            raise UnknownNameError("symbol", name, BY_NAME)
+    return FrozenDict(
+        {
+            name: value if isinstance(value, Expr) else as_integer(name, value, int(bool(BY_NAME[name].is_positive)))
+            for name, value in values.items()
+        }
+    )
 
 
 def _tex(name: str) -> str:

@@ -22,7 +22,7 @@ the tiles has no such formula.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -31,20 +31,22 @@ from sympy import Add, Expr, Symbol, ceiling, expand, factor, factor_terms, floo
 from iomodel.algorithms import AlgorithmLike, exact_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import PlainData, check_keys, decoded_values
+from iomodel.common.results import PlainData, check_keys, decoded_values, plain
+from iomodel.common.validation import as_mapping
 from iomodel.counting import folds as counts
 from iomodel.counting.coverage import View
-from iomodel.counting.expressions import declared
+from iomodel.counting.expressions import declared, substituted
 from iomodel.counting.kinds import FormulaKind, check_kind, known_direction, mask_kind
 from iomodel.counting.mask_kind import FULL
 from iomodel.counting.options import check_options, structural
 from iomodel.counting.structure import Part, parts
+from iomodel.counting.terms import replaced
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import NUMBERS
 from iomodel.nests.language import Nest
 from iomodel.nests.rules import DeclarationError
-from iomodel.nests.symbols import BY_NAME, NAME_OF, B, G, H, H_kv, M, N, N_k, N_q, W_l, W_r, b, d, d_v
+from iomodel.nests.symbols import BY_NAME, NAME_OF, B, G, H, H_kv, M, N, N_k, N_q, W_l, W_r, b, by_name, d, d_v
 from iomodel.workloads.call import Mask, known_mask
 
 ONE_HEAD = {B: 1, H: 1, H_kv: 1, G: 1}
@@ -77,6 +79,26 @@ class Optimum(PlainData):
     leading: Expr
     order: Expr
     options: Mapping[str, Any] = field(default_factory=FrozenDict)
+    substitutions: tuple[Mapping[str, int | Expr], ...] = field(default=(), compare=False, repr=False)
+
+    def subs(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Optimum:
+        """Replace some symbols, by Python name or by the letter that is printed, and keep the others.
+
+        >>> import iomodel
+        >>> iomodel.optimum("flash2").subs(d=64, M=51200).tiles["block_q"]
+        400 - b
+        """
+        given = {} if values is None else as_mapping("values", values, "{'M': 51200}")
+        named = substituted(by_name({**given, **more}))
+        point = {BY_NAME[name]: value for name, value in named.items()}
+        return replace(
+            self,
+            tiles=FrozenDict({name: replaced(size, point) for name, size in self.tiles.items()}),
+            hbm_elements=replaced(self.hbm_elements, point),
+            leading=replaced(self.leading, point),
+            order=replaced(self.order, point),
+            substitutions=(*self.substitutions, named),
+        )
 
     def latex(self) -> str:
         """Render the formulas as a LaTeX `aligned` block."""
@@ -98,6 +120,7 @@ class Optimum(PlainData):
             "leading": str(self.leading),
             "order": f"Theta({self.order})",
             "options": dict(self.options),
+            **({"substitutions": plain(self.substitutions)} if self.substitutions else {}),
         }
 
     @classmethod
@@ -110,8 +133,11 @@ class Optimum(PlainData):
             A key is missing or unknown, or its value is of another type.
         """
         kinds = {"algorithm": str, "mask": Any, "direction": str, "options": Mapping[str, Any]}
-        known = decoded_values(kinds, (), data, cls.__name__)
+        kinds["substitutions"] = tuple[Mapping[str, Expr], ...]
+        known = decoded_values(kinds, ("substitutions",), data, cls.__name__)
         made = optimum(known["algorithm"], known["mask"], known["direction"], **known["options"])
+        for values in known.get("substitutions", ()):
+            made = made.subs(values)
         check_keys(data, made.to_dict())
         return made
 
@@ -138,7 +164,7 @@ def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "for
     Raises
     ------
     UnknownNameError, InputError
-        An unknown algorithm, mask or option; a mask of which no formula speaks; the serpentine order.
+        An unknown algorithm, mask or option; a mask without a formula; the serpentine order.
 
     Examples
     --------

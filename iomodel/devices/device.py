@@ -11,11 +11,11 @@ from pydantic import Field
 
 from iomodel.common.display import WARNING, Mark, Table, as_text
 from iomodel.common.results import NamedData
+from iomodel.common.units import UnitKind
 from iomodel.common.validation import Count
 from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names
 from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
-from iomodel.devices.units import UnitKind
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 
 LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"

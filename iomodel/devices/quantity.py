@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core.core_schema import no_info_before_validator_function
 
+from iomodel.common.units import UnitKind
 from iomodel.common.validation import Model, no_endless
-from iomodel.devices.units import UnitKind
 from iomodel.errors import shown
 
 if TYPE_CHECKING:

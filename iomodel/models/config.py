@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
+from math import prod
 from typing import Any
 
 from iomodel.errors import InputError, shown
 from iomodel.models.config_fields import Fields, class_defaults
+from iomodel.models.config_kinds import common_names, refuse_other_kinds
 from iomodel.models.config_layers import layers_of, side_layer
 from iomodel.models.config_quantisation import dtypes_of
 from iomodel.models.decoder_layer import DecoderLayer, SideLayer
@@ -54,15 +57,18 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
     >>> spec_of({"model_type": "llama", "num_hidden_layers": 32, **shape}).parameters
     6738415616
     """
+    refuse_other_kinds(data)
     outer = Fields(data)
     text, prefix = _language_model(data)
     notes: list[str] = []
-    kind, family = _family(Fields(text, prefix), outer, notes)
+    kind, family = _family(Fields(text, prefix, unread=outer.unread), outer, notes)
     own = Fields(text, prefix).text("model_type") or outer.text("model_type") or kind
     defaults = {**family.defaults, **class_defaults(own, f"{own}_text", kind, f"{kind}_text")}
-    fields = Fields(_with_shapes(text, prefix, family), prefix, defaults)
+    common, names = common_names(_with_shapes(text, prefix, family), family, defaults, notes)
+    fields = Fields(common, prefix, defaults, unread=outer.unread, own=names)
     layers = layers_of(fields, kind, family, notes)
-    name = (outer.text("_name_or_path") or kind if data.get("_name_or_path") else kind).rstrip("/").split("/")[-1]
+    named = outer.optional(outer.text, "_name_or_path") if data.get("_name_or_path") else None
+    name = (named or kind).rstrip("/").split("/")[-1]
     if prefix:
         notes.append("Only the language model is counted.")
     if any(fields.given(field) not in (None, 0, False) for field in FURTHER):
@@ -72,7 +78,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
         "hidden_size": hidden,
         "vocab_size": fields.count("vocab_size"),
         "tied_embeddings": _tied(fields, outer),
-        "max_positions": fields.maybe("max_position_embeddings", "model_max_length", "n_positions"),
+        "max_positions": fields.optional(fields.maybe, "max_position_embeddings", "model_max_length", "n_positions"),
         "lm_head_bias": family.lm_head_bias
         if isinstance(family.lm_head_bias, bool)
         else fields.flag(family.lm_head_bias),
@@ -91,7 +97,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
         title=name or kind,
         layers=layers,
         sources=({"kind": "file", "title": "config.json"},),
-        notes=notes,
+        notes=[*notes, *outer.unread],
         **facts,
         **dtypes,
     )
@@ -129,7 +135,7 @@ def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Famil
             f"{fields.path('model_type')}: {shown(kind)} given; allowed: a type without {WITHOUT_LAYERS[kind]}, "
             "which is not supported"
         )
-    architectures = fields.listed("architectures") or outer.listed("architectures")
+    architectures = _architectures(fields) or _architectures(outer)
     for name in architectures or ():
         known = _known(_snake(str(name)))
         if known is not None:
@@ -137,11 +143,17 @@ def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Famil
             return known, FAMILIES[known]
     if architectures and not any(str(name).endswith(GENERATES) for name in architectures):
         raise InputError(
-            f"architectures: {shown(architectures)} given for the unknown model_type {shown(kind)}; "
-            f"allowed: a name that ends in {' or '.join(GENERATES)}"
+            f"architectures: {shown(architectures)} given for the unknown model_type {shown(kind)}, whose classes "
+            f"generate no text; allowed: a name that ends in {' or '.join(GENERATES)}"
         )
     notes.append(f"The model_type {shown(kind, 80)} is unknown; it is read as llama, with the fields present.")
     return kind, UNKNOWN
+
+
+def _architectures(fields: Fields) -> list[Any] | None:
+    """Read the names of classes, of which a text is one."""
+    given = fields.given("architectures")
+    return [given] if isinstance(given, str) else fields.optional(fields.listed, "architectures")
 
 
 def _known(kind: str) -> str | None:
@@ -166,7 +178,7 @@ def _snake(architecture: str) -> str:
 
 def _further(fields: Fields, family: Family, hidden: int, layers: tuple[DecoderLayer, ...]) -> tuple[DecoderLayer, ...]:
     """Build the modules that predict further tokens: layers like the last with attention, after two joined rows."""
-    number = fields.maybe(*FURTHER[:2], least=0) or 0
+    number = fields.optional(partial(fields.maybe, least=0), *FURTHER[:2]) or 0
     last = next((layer for layer in reversed(layers) if layer.attention is not None), None)
     if not family.further or not number or last is None:
         return ()
@@ -185,6 +197,17 @@ def _outside(fields: Fields, family: Family, hidden: int, number: int) -> dict[s
         wide = narrow * number
         side += [side_layer("layer table", rows, wide, lookup=True), side_layer("layer inputs", hidden, wide)]
         weights += narrow
+    projected = fields.maybe("word_embed_proj_dim")
+    if projected not in (None, hidden):
+        raise InputError(
+            f"{fields.path('word_embed_proj_dim')}: {projected} given; allowed: hidden_size = {hidden}, because "
+            "projections of embeddings are not supported"
+        )
+    if family.positions is not None:
+        rows = fields.count("max_position_embeddings") + family.positions
+        side.append(side_layer("position table", rows, hidden, lookup=True))
+    if family.embedding_norm:
+        weights += hidden * (1 + family.norm_bias)
     streams = fields.maybe("altup_num_inputs")
     if streams is not None and streams > 1:
         side.append(side_layer("altup", hidden, hidden, 2 * (streams - 1)))
@@ -206,6 +229,28 @@ def _with_shapes(text: Mapping[str, Any], prefix: str, family: Family) -> dict[s
     return {name: value if value or name not in SHAPES else None for name, value in text.items()}
 
 
+SUMS = {
+    "qk_head_dim": ("qk_nope_head_dim", "qk_rope_head_dim"),
+    "q_head_dim": ("qk_nope_head_dim", "qk_rope_head_dim"),
+    "qk_dim": ("qk_nope_head_dim", "qk_rope_head_dim"),
+}
+"""Fields that repeat the sum of two others."""
+PRODUCTS = {
+    "attention_dim": ("num_attention_heads", "head_dim"),
+    "q_dim": ("num_attention_heads", "head_dim"),
+    "kv_dim": ("num_key_value_heads", "head_dim"),
+}
+"""Fields that repeat the product of two others."""
+
+
+def _implied(fields: Fields, name: str, value: Any) -> bool:
+    """Check whether a field repeats the sum or the product of two others."""
+    pairs = ((SUMS, sum), (PRODUCTS, prod))
+    return any(
+        value == compute(fields.given(part) or 0 for part in table[name]) for table, compute in pairs if name in table
+    )
+
+
 def _refuse_unread(fields: Fields, kind: str) -> None:
     """Reject unread fields of an unknown model type: ignoring them would read other layers as those of Llama."""
     activation = fields.text("hidden_act", "hidden_activation")
@@ -216,7 +261,7 @@ def _refuse_unread(fields: Fields, kind: str) -> None:
         )
     for name in fields.names():
         value = fields.given(name) if name not in fields.read else None
-        if isinstance(value, float) or not value or HARMLESS.fullmatch(name):
+        if isinstance(value, float) or not value or HARMLESS.fullmatch(name) or _implied(fields, name, value):
             continue
         raise InputError(
             f"{fields.path(name)}: {shown(value)} given for the unknown model_type {shown(kind)}; allowed: the fields "

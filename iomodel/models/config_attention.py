@@ -10,6 +10,8 @@ from iomodel.models.config_order import Slot, entries
 from iomodel.models.families import CSA, HCA, Family
 
 REACH_FIELDS = {"window": "sliding_window", "chunk": "attention_chunk_size"}
+MULTI_QUERY = ("falcon", "gpt_bigcode")
+"""Model types whose heads share one head of K and V by default."""
 RATIOS = {CSA: 4, HCA: 128}
 """Tokens per entry of the compressed caches of DeepSeek-V4, by the kind of layer."""
 
@@ -27,7 +29,7 @@ def attention_of(fields: Fields, kind: str, family: Family, slot: Slot, rope: bo
         "heads": heads,
         "qkv_bias": switch(fields, family.qkv_bias, family.bias),
         "o_bias": switch(fields, family.o_bias, family.bias),
-        "rope": rope and not fields.flag("alibi"),
+        "rope": rope and not fields.optional(fields.flag, "alibi") and family.positions is None,
         "softcap": fields.real("attn_logit_softcapping"),
         "sinks": _sinks(fields, family, slot),
         **_norms(fields, family),
@@ -116,8 +118,10 @@ def _widths(fields: Fields, kind: str, family: Family, heads: int) -> dict[str, 
         }
     kv_heads = fields.maybe("num_key_value_heads", "num_kv_heads", "multi_query_group_num", "num_attention_groups")
     kv_heads = kv_heads or heads
-    if kind == "falcon" and not fields.flag("new_decoder_architecture"):
+    if kind in MULTI_QUERY and not fields.flag("new_decoder_architecture"):
         kv_heads = 1 if fields.flag("multi_query", True) else heads
+    if fields.given("multi_query_attention") is False:
+        kv_heads = heads
     if heads % kv_heads:
         near = next(n for n in range(min(kv_heads, 10**6), 0, -1) if heads % n == 0)
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -34,6 +34,27 @@ class Fields:
     assumed: dict[str, int] = field(default_factory=dict)
     """Integers read so far that are defaults of the model type."""
 
+    unread: list[str] = field(default_factory=list)
+    """Notes on fields of an unexpected type that were passed over."""
+    own: Data = field(default_factory=dict)
+    """Names that the model type has for fields with a common name."""
+
+    def optional(self, read: Callable[..., Any], *names: str) -> Any:
+        """Read a field that changes no shape; one of an unexpected type is no value, and a note says so.
+
+        >>> fields = Fields({"max_position_embeddings": "long"})
+        >>> fields.optional(fields.maybe, "max_position_embeddings"), fields.unread
+        (None, ["The field max_position_embeddings is passed over: 'long' given; allowed: an integer from 1 to 10^18."])
+        """
+        try:
+            return read(*names)
+        except InputError as error:
+            name, _, reason = str(error).partition(": ")
+            note = f"The field {name} is passed over: {reason}."
+            if note not in self.unread:
+                self.unread.append(note)
+            return None
+
     def over(self, changes: Data) -> Fields:
         """Return the fields with some replaced, as in one layer that differs from the others."""
         return replace(self, data={**self.data, **changes})
@@ -41,11 +62,11 @@ class Fields:
     def inside(self, name: str) -> Fields | None:
         """Return the fields of a nested mapping, or None."""
         value = self.mapping(name)
-        return None if value is None else Fields(value, self.path(f"{name}."))
+        return None if value is None else Fields(value, self.path(f"{name}."), unread=self.unread)
 
     def path(self, name: str) -> str:
         """Return the name of the field in error messages."""
-        return self.prefix + shown_name(name)
+        return self.prefix + shown_name(self.own.get(name, name))
 
     def given(self, name: str) -> Any:
         """Look up a field in the file, then in the defaults; None if absent from both, or null in the file."""
@@ -166,3 +187,12 @@ def class_defaults(*names: str) -> Mapping[str, Any]:
     """
     types = _types()
     return next((types[name] for name in names if name in types), {})
+
+
+def all_defaults() -> frozenset[str]:
+    """Return the names of the fields for which any model type has a default.
+
+    >>> "num_key_value_heads" in all_defaults()
+    True
+    """
+    return frozenset(name for values in _types().values() for name in values)

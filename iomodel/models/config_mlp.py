@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
 from iomodel.models.config_attention import switch
 from iomodel.models.config_fields import Fields
@@ -44,7 +45,7 @@ def routed_experts(fields: Fields) -> int:
 def _common(fields: Fields, family: Family) -> dict[str, Any]:
     return {
         "gated": family.gated,
-        "activation": fields.text(*ACTIVATION) or family.activation,
+        "activation": fields.optional(fields.text, *ACTIVATION) or family.activation,
         "bias": switch(fields, family.mlp_bias, family.bias),
         **({"other_weights": family.mlp_vectors} if family.mlp_vectors else {}),
     }
@@ -64,6 +65,8 @@ def _width(fields: Fields, kind: str, beside_experts: bool) -> int:
         return alone
     if beside_experts:
         return fields.count("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
+    if fields.given("intermediate_size") is None and fields.given("expansion_ratio") is not None:
+        return as_integer(fields.path("expansion_ratio"), fields.given("expansion_ratio")) * fields.count("hidden_size")
     if fields.nullable("intermediate_size"):
         return 4 * fields.count("hidden_size")
     wide = fields.maybe("block_ff_dim") or fields.count("intermediate_size_mlp", "intermediate_size", "n_inner")

@@ -27,12 +27,13 @@ PREFIXES = (
 MODULES: Mapping[str, tuple[str, ...]] = {
     "attention": ("self_attn", "attn", "attention"),
     "recurrent": ("linear_attn", "mamba", "conv", "self_attn"),
-    "mlp": ("mlp", "feed_forward"),
-    "experts": ("mlp.experts", "block_sparse_moe.experts", "feed_forward.experts", "moe"),
+    "mlp": ("mlp", "feed_forward", "ffn"),
+    "experts": ("mlp.experts", "block_sparse_moe.experts", "feed_forward.experts", "ffn.experts", "moe"),
     "shared": (
         "mlp.shared_experts",
         "mlp.shared_expert",
         "feed_forward.shared_expert",
+        "ffn.shared_experts",
         "block_sparse_moe.shared_experts",
         "share_expert",
         "shared_mlp",
@@ -199,7 +200,9 @@ def dtypes_of(
 
 def _plain(fields: Fields, outer: Fields, notes: list[str]) -> str:
     """Read the type of weights that are not quantised."""
-    name = fields.text("torch_dtype", "dtype") or outer.text("torch_dtype", "dtype")
+    name = next(
+        (known for each in (fields, outer) if (known := each.optional(each.text, "torch_dtype", "dtype"))), None
+    )
     if name is None:
         notes.append("No torch_dtype is given; bf16 is assumed.")
     plain = "bf16" if name is None else DTYPES.get(name.removeprefix("torch."))
@@ -221,7 +224,8 @@ def _types(
         if not uniform or key not in known:
             known[key] = {
                 matrix.name: scheme.of(
-                    matrix_names(matrix.name, layer, place, paths, modules), "expert" if matrix.expert else "dense"
+                    matrix_names(matrix.name, layer, place, paths, modules),
+                    "expert" if matrix.name.startswith("expert ") else "dense",
                 )
                 or plain
                 for matrix in layer.linears(hidden)

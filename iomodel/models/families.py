@@ -52,6 +52,9 @@ class Family:
     mlp, mlp_vectors : layers have an MLP; further weights of one.
     modules : names of the modules of a layer in a checkpoint, by part, where they are uncommon.
     defaults : values of fields that files omit and configuration classes derive, or read with a default elsewhere.
+    names : common names of fields by those that the type has for them; a dot leads into a section.
+    positions : a table has a learned row for each position, and this many more; None without one.
+    embedding_norm : rows of the embedding are normalised.
     """
 
     qkv_bias: bool | str = "attention_bias"
@@ -91,7 +94,28 @@ class Family:
     mlp_vectors: int = 0
     modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    positions: int | None = None
+    embedding_norm: bool = False
 
+
+_GPT2 = {
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_inner": "intermediate_size",
+    "n_positions": "max_position_embeddings",
+}
+"""Common names of the fields of GPT-2 and its relatives."""
+_MPT = {
+    "d_model": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "max_seq_len": "max_position_embeddings",
+    "attn_config.kv_n_heads": "num_key_value_heads",
+    "attn_config.alibi": "alibi",
+}
+"""Common names of the fields of MPT and DBRX."""
 
 _plain = Family(qkv_bias=False, o_bias=False)
 _llama = Family(mlp_bias="mlp_bias")
@@ -109,6 +133,24 @@ _glm = Family(o_bias=False)
 _neox = Family(True, True, True, norm_bias=True, gated=False, activation="gelu")
 _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
 _falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu")
+
+_gpt2 = replace(
+    _neox,
+    positions=0,
+    activation="gelu_new",
+    names=_GPT2,
+    defaults={"tie_word_embeddings": True, "expansion_ratio": 4},
+)
+_gptj = replace(
+    _neox,
+    qkv_bias=False,
+    o_bias=False,
+    norms=1,
+    lm_head_bias=True,
+    activation="gelu_new",
+    names=_GPT2,
+    defaults={"expansion_ratio": 4},
+)
 
 _dsa = replace(_deepseek_v2, router_bias=True, further=True, shapes=frozenset({"index_topk"}))
 _hybrid = replace(_plain, recurrent="mamba2", qkv_bias="attention_bias", o_bias="attention_bias", mlp_bias="mlp_bias")
@@ -315,6 +357,54 @@ FAMILIES: dict[str, Family] = {
     ),
     "gpt_neox": _neox,
     "falcon": _falcon,
+    "dbrx": replace(
+        _plain,
+        experts=True,
+        names={
+            **_MPT,
+            "ffn_config.ffn_hidden_size": "intermediate_size",
+            "ffn_config.moe_num_experts": "num_local_experts",
+            "ffn_config.moe_top_k": "num_experts_per_tok",
+        },
+    ),
+    "mpt": replace(
+        _plain,
+        gated=False,
+        activation="gelu",
+        names=_MPT,
+        defaults={"tie_word_embeddings": True, "expansion_ratio": 4, "alibi": True},
+    ),
+    "bloom": replace(
+        _neox,
+        embedding_norm=True,
+        names={**_GPT2, "n_embed": "hidden_size", "seq_length": "max_position_embeddings"},
+        defaults={"tie_word_embeddings": True, "expansion_ratio": 4, "alibi": True},
+    ),
+    "gpt2": _gpt2,
+    "gpt_bigcode": _gpt2,
+    "gptj": _gptj,
+    "codegen": _gptj,
+    "opt": replace(
+        _gpt2,
+        positions=2,
+        activation="relu",
+        names={"ffn_dim": "intermediate_size"},
+        defaults={"tie_word_embeddings": True},
+    ),
+    "chatglm": replace(
+        _plain,
+        qkv_bias="add_qkv_bias",
+        o_bias="add_bias_linear",
+        mlp_bias="add_bias_linear",
+        names={
+            "num_layers": "num_hidden_layers",
+            "ffn_hidden_size": "intermediate_size",
+            "padded_vocab_size": "vocab_size",
+            "seq_length": "max_position_embeddings",
+        },
+    ),
+    "baichuan": _plain,
+    "internlm2": Family("bias", "bias"),
 }
 
 ALIASES = {
@@ -345,6 +435,15 @@ ALIASES = {
 
 NESTED = ("text_config", "language_config", "llm_config", "thinker_config")
 """Fields in which a multimodal model keeps the config of its language model."""
+
+ENCODERS = frozenset(
+    (
+        *("albert", "bert", "big_bird", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "esm"),
+        *("eurobert", "longformer", "luke", "megatron-bert", "modernbert", "mpnet", "new", "nomic_bert", "roberta"),
+        *("nystromformer", "roformer", "squeezebert", "xlm-roberta", "xlm-roberta-xl", "xlnet"),
+    )
+)
+"""Model types that are encoders of text."""
 
 WITHOUT_LAYERS = {
     "rwkv": "RWKV",

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from iomodel.errors import InputError, shown
 from iomodel.models.config_fields import Fields
+from iomodel.workloads.dtypes import WEIGHT_SIZE
 
 NESTED_QUANTIFIER = re.compile(r"\((?:[^()\\]|\\.)*[*+}](?:[^()\\]|\\.)*\)\s*[*+{]")
 """Regular expressions that may take exponential time."""
@@ -186,7 +187,7 @@ def read_scheme(fields: Fields, outer: Fields, beside: Mapping[str, Any] | None,
     if reader is None:
         return Scheme(unsupported=str(method))
     expert = fields.text("expert_dtype") or inside.text("expert_dtype")
-    scheme: Scheme = reader(inside)
+    scheme: Scheme = reader(_as_lists(inside))
     if scheme.default is None and not scheme.targets and not scheme.exact:
         return Scheme(unsupported=f"{method} without a type of weights")
     if scheme.exact:
@@ -202,22 +203,51 @@ def read_scheme(fields: Fields, outer: Fields, beside: Mapping[str, Any] | None,
     return Scheme(**{**vars(scheme), "kv_dtype": kv_dtype, "expert": types[expert]})
 
 
+LISTS = ("modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules", "ignore", "exclude_modules", "exclude")
+"""Fields with a list of modules that are not quantised."""
+CACHES = {
+    "fp8": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "float8": "fp8",
+    "int8": "int8",
+    "nvfp4": "nvfp4",
+    "int4": "int4",
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+    "fp16": "fp16",
+    "float16": "fp16",
+}
+"""Types of caches by the names of recommendations, in lower case."""
+SCHEMES = {(8, "float"): "fp8", (8, "int"): "int8", (4, "float"): "nvfp4", (4, "int"): "int4"}
+"""Types of caches by the bits and the kind of a scheme."""
+
+
+def _as_lists(inside: Fields) -> Fields:
+    """Take a text in place of a list of modules as a list of one, as in `"ignore": "lm_head"`."""
+    texts = {name: [inside.given(name)] for name in LISTS if isinstance(inside.given(name), str)}
+    return inside.over(texts) if texts else inside
+
+
 def _kv_dtype(inside: Fields, notes: list[str]) -> str | None:
-    """Read the recommended type of the cache."""
-    algorithm = inside.text("kv_cache_quant_algo")
-    scheme = inside.inside("kv_cache_scheme")
-    name: str | None = None
-    if algorithm is not None:
-        name = {"FP8": "fp8", "INT8": "int8", "NVFP4": "nvfp4"}.get(algorithm)
-    elif scheme is not None:
-        name = {(8, "float"): "fp8", (8, "int"): "int8"}.get((scheme.maybe("num_bits") or 0, scheme.text("type") or ""))
-    if name is None and (algorithm not in (None, "None") or scheme is not None):
-        notes.append("The recommended type of the cache is not supported; bf16 is assumed.")
-    return name
+    """Read the recommended type of the cache, which is a name or a scheme."""
+    for name_of in ("kv_cache_quant_algo", "kv_cache_scheme"):
+        given = inside.given(name_of)
+        if given in (None, "", "None", "none", "auto", False):
+            continue
+        name = CACHES.get(given.lower()) if isinstance(given, str) else None
+        if isinstance(given, dict):
+            scheme = Fields(given, inside.path(f"{name_of}."), unread=inside.unread)
+            bits, kind = scheme.optional(scheme.maybe, "num_bits"), scheme.optional(scheme.text, "type")
+            name = SCHEMES.get((bits, kind))
+        if name is None:
+            notes.append(f"The recommended type of the cache, {shown(given, 80)}, is not supported; bf16 is assumed.")
+        return name
+    return None
 
 
 def _skipped(inside: Fields) -> list[Any] | None:
-    for name in ("modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules", "ignore"):
+    for name in LISTS[:4]:
         listed = inside.listed(name)
         if listed:
             return listed
@@ -225,28 +255,38 @@ def _skipped(inside: Fields) -> list[Any] | None:
 
 
 def _fp8(inside: Fields) -> Scheme:
-    return Scheme("fp8", heads=False, excluded=segments(_skipped(inside)))
+    """Read a scheme in fp8, of which NVIDIA ModelOpt may have quantised some modules further.
+
+    Those that ModelOpt left out (`ignore`) then stay in fp8.
+    """
+    further = _exact(inside)
+    listed = inside.given("modules_to_not_convert") if further else _skipped(inside)
+    return Scheme("fp8", heads=False, excluded=segments(listed), exact=further)
 
 
 def _mxfp4(inside: Fields) -> Scheme:
     return Scheme("mxfp4", heads=False, excluded=segments(_skipped(inside)), experts_only=True)
 
 
-def grouped(bits: int | None, group: int | None, path: str) -> str:
-    """Name the type of integers with a scale for each group of weights."""
-    if bits == 8:
-        return "int8"
-    name = f"int4-g{group}" if group in (32, 64, 128) else "int4"
-    if bits != 4:
-        raise InputError(f"{path}: {bits} bits given; allowed: 4 or 8")
-    return name
+def grouped(bits: int | None, group: int | None, path: str, zeros: bool = False) -> str:
+    """Name the type of integers with a scale, and possibly a zero point, for each group of weights.
+
+    >>> grouped(8, 128, "bits"), grouped(4, 128, "bits", zeros=True), grouped(4, -1, "bits")
+    ('int8-g128', 'uint4-g128', 'int4')
+    """
+    if bits not in (2, 3, 4, 8):
+        raise InputError(f"{path}: {bits} bits given; allowed: 2, 3, 4, 8")
+    name = f"{'u' * zeros}int{bits}-g{group}"
+    return name if name in WEIGHT_SIZE else f"int{bits}"
 
 
 def _integers(inside: Fields) -> Scheme:
+    """Read a scheme of GPTQ, AWQ or AutoRound, whose files hold zero points even where these are all alike."""
     bits = inside.maybe("bits", "w_bit")
     group = inside.maybe("group_size", "q_group_size", least=-1)
     head = inside.flag("lm_head")
-    return Scheme(grouped(bits, group, inside.path("bits")), heads=head, excluded=segments(_skipped(inside)))
+    kind = grouped(bits, group, inside.path("bits"), zeros=True)
+    return Scheme(kind, heads=head, excluded=segments(_skipped(inside)))
 
 
 def _bitsandbytes(inside: Fields) -> Scheme:
@@ -263,7 +303,7 @@ def weights_type(weights: Fields, form: str | None = None) -> str:
         return "mxfp8" if group == 32 else "fp8"
     if kind == "float" and bits == 4:
         return "mxfp4" if group == 32 or (form or "").startswith("mxfp4") else "nvfp4"
-    return grouped(bits, group, weights.path("num_bits"))
+    return grouped(bits, group, weights.path("num_bits"), zeros=weights.given("symmetric") is False)
 
 
 def _groups(inside: Fields, excluded: ModuleList | None, default: str | None = None) -> Scheme:
@@ -295,16 +335,8 @@ def _modelopt(inside: Fields) -> Scheme:
     """Read a scheme of NVIDIA ModelOpt, as in hf_quant_config.json or in config.json."""
     excluded = globs(inside.listed("exclude_modules") or inside.listed("ignore"))
     algorithm = inside.text("quant_algo")
-    named = inside.mapping("quantized_layers")
-    if named:
-        exact: dict[str, str] = {}
-        for module, rule in named.items():
-            rule_algorithm = rule.get("quant_algo") if isinstance(rule, dict) else None
-            if not isinstance(rule_algorithm, str) or rule_algorithm not in ALGORITHMS:
-                raise InputError(
-                    f"{inside.path('quantized_layers')}: {shown(rule_algorithm)} given; allowed: {_algorithms()}"
-                )
-            exact[str(module)] = ALGORITHMS[rule_algorithm]
+    exact = _exact(inside)
+    if exact:
         return Scheme(excluded=excluded, exact=exact)
     if algorithm is None:
         return _groups(inside, excluded)
@@ -317,6 +349,23 @@ def _modelopt(inside: Fields) -> Scheme:
     if kind.startswith("int4"):
         kind = grouped(4, group or 128, inside.path("group_size"))
     return Scheme(kind, excluded=excluded)
+
+
+def _exact(inside: Fields) -> dict[str, str]:
+    """Read the list of quantised modules of NVIDIA ModelOpt, each with its algorithm."""
+    exact: dict[str, str] = {}
+    for module, rule in (inside.mapping("quantized_layers") or {}).items():
+        algorithm = rule.get("quant_algo") if isinstance(rule, dict) else rule
+        if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+            raise InputError(f"{inside.path('quantized_layers')}: {shown(algorithm)} given; allowed: {_algorithms()}")
+        kind = ALGORITHMS[algorithm]
+        group = (
+            Fields(rule, inside.path(f"{module}.")).maybe("group_size", least=-1) if isinstance(rule, dict) else None
+        )
+        exact[str(module)] = (
+            grouped(4, group or 128, inside.path(f"{module}.group_size")) if kind.startswith("int4") else kind
+        )
+    return exact
 
 
 def _algorithms() -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from sympy import Integer, Symbol
 
+from iomodel import synonyms
+from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import ALPHABET, TILES, Entry
 
 
@@ -54,6 +58,29 @@ def symbol_of(entry: Entry) -> Symbol:
 
 
 BY_NAME = {entry.name: symbol_of(entry) for entry in ALPHABET}
+LETTERS = {"N": ("length", "q_len", "kv_len")}
+"""Letters of the papers that stand for several symbols: their one N is the length of queries and of keys."""
 NAME_OF = {symbol: name for name, symbol in BY_NAME.items()}
+
+
+def by_name(values: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return values under the Python names of symbols, given under these, letters of the papers or names of engines.
+
+    Raise InputError for a symbol under two names.
+
+    >>> by_name({"N_q": 4096, "d": 64, "block_q": 128})
+    {'q_len': 4096, 'head_dim': 64, 'block_q': 128}
+    """
+    names = {entry.letter: (entry.name,) for entry in ALPHABET} | LETTERS
+    known: dict[Any, Any] = {}
+    for given, value in values.items():
+        other = synonyms.same(given, BY_NAME) if isinstance(given, str) else None
+        for name in (given,) if given in BY_NAME else names.get(given, (other or given,)):
+            if name in known:
+                raise InputError(f"{given}: {shown(value)} given for {name}, which has a value; allowed: one of them")
+            known[name] = value
+    return known
+
+
 TILE_ORDER = [entry.symbol for entry in TILES]
 """The symbols of the tiles, in the order of the alphabet."""

@@ -46,7 +46,7 @@ class Budget(Record):
 
 
 def budget_of(
-    hardware: Hardware | str | None, sram_bytes: int | None, sram_elements: int | None, alignment: int | None
+    hardware: Hardware | str | None, sram_bytes: int | str | None, sram_elements: int | None, alignment: int | None
 ) -> Budget:
     """Build the budget from exactly one of the first three arguments.
 

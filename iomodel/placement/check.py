@@ -10,8 +10,9 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
-from iomodel.common.validation import as_integer, as_mapping
+from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
@@ -105,7 +106,7 @@ def check(
     algorithm: AlgorithmLike,
     workload: Attention | Linear,
     hardware: Hardware | str,
-    tiles: Mapping[str, int],
+    tiles: Mapping[str, Any] | None = None,
     implementation: str | Implementation | None = None,
     **options: Any,
 ) -> Check:
@@ -119,13 +120,13 @@ def check(
         The attention call, forward or backward, or the linear layer.
     hardware : Hardware or str
         A device with shared memory, registers and matrix instructions on file.
-    tiles : mapping of tile name to int
+    tiles : mapping of name to int
         ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. They
         default to the least numbers of the kernel.
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
     **options
-        Options of the algorithm, and ``packed=True``.
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -143,7 +144,8 @@ def check(
     call: Attention | Linear = workload if isinstance(workload, Linear) else as_attention(workload)
     device = as_device(hardware)
     chosen = implementation_for(algorithm, call, device, implementation)
-    launch_sizes = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
+    given, options = split_choice(algorithm, tiles, options, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
+    launch_sizes = given or {}
     bound = BoundCall.bind(algorithm, call, options)
     sizes = bound.sizes(launch_sizes)
     if isinstance(call, Linear) and chosen != TEXTBOOK:
@@ -194,6 +196,16 @@ def _textbook(algorithm: AlgorithmLike, call: Attention | Linear, device: Hardwa
     layout = no_kernel(algorithm, call, device) if assumed else TEXTBOOK.title
     fit = in_one_memory(device, cost.footprint_bytes)
     return check_of(algorithm, call, device.name, cost.tiles, layout, fit)
+
+
+def off_steps(placement: Placement, launch: Launch, tiles: Mapping[str, int]) -> str:
+    """Say which sizes the tiles off the kernel's sizes, or off the steps of its matrix instructions, may have."""
+    said = []
+    for name, step, sizes in zip(placement.tiles, placement.steps(launch), placement.residency.sizes, strict=True):
+        if (sizes and tiles[name] not in sizes) or tiles[name] % step:
+            allowed = ", ".join(str(size) for size in sizes if size % step == 0) or f"multiples of {step}"
+            said.append(f"{name}: {tiles[name]} given; allowed: {allowed} with {launch.warps} warps")
+    return "; ".join(said)
 
 
 def excess(outcome: Check) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -11,15 +11,10 @@ from iomodel.planning.engine_arguments import is_command, read_command
 from iomodel.planning.service_options import LayoutOptions, check_names
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_layout
+from iomodel.synonyms import same
 
-SHORT = {
-    "tp": "tensor_parallel",
-    "pp": "pipeline_parallel",
-    "ep": "expert_parallel",
-    "cp": "context_parallel",
-    "dcp": "decode_context_parallel",
-}
-"""Short names of the degrees of a layout."""
+DEGREES = tuple(LayoutOptions.__annotations__)
+"""Degrees of a layout."""
 RENAMED = {"price_per_hour": "price", "prices": "price", "max_count": "max_devices"}
 """Arguments by their names in release 0.1."""
 OF_VERBS = {"pareto": {"max_count": "replica_devices"}, "simulate": {"trace": "arrivals"}}
@@ -34,8 +29,12 @@ class Arguments(NamedTuple):
     service: dict[str, Any]
 
 
-def renamed(function: str, given: Mapping[str, Any], level: int = 4) -> dict[str, Any]:
-    """Return arguments under their present names, with a warning at the line of the caller.
+def renamed(
+    function: str, given: Mapping[str, Any], names: Collection[str] = DEGREES, level: int = 4
+) -> dict[str, Any]:
+    """Return arguments under their present names: synonyms of some names, and names of old releases.
+
+    The latter warn at the line of the caller.
 
     >>> renamed("plan", {"tp": 4, "batch": 2})
     {'tensor_parallel': 4, 'batch': 2}
@@ -43,7 +42,7 @@ def renamed(function: str, given: Mapping[str, Any], level: int = 4) -> dict[str
     old = {**RENAMED, **OF_VERBS.get(function, {})}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        new = old.get(name) or SHORT.get(name, name)
+        new = old.get(name) or (name if name in names else same(name, names) or name)
         if name in old:
             warn(
                 f"{name}: deprecated since 0.2, removed in 0.4; use {new}",
@@ -66,14 +65,14 @@ def settled(function: Callable[..., Any], service: Mapping[str, Any], **own: Any
     InputError
         A layout is given twice, or an argument under two names.
     """
-    asked = renamed(function.__name__, service)
+    asked = renamed(function.__name__, service, DEGREES)
     taken = {name: asked.pop(name) for name in list(asked) if name in own}
     for name, value in taken.items():
         if own[name] is not None and value is not None:
             raise InputError(f"{name}: given twice; allowed: once")
     own = {**own, **{name: value for name, value in taken.items() if value is not None}}
     check_names(function, asked)
-    degrees = {name: asked.pop(name) for name in LayoutOptions.__annotations__ if name in asked}
+    degrees = {name: asked.pop(name) for name in DEGREES if name in asked}
     degrees = {name: value for name, value in degrees.items() if value is not None}
     layout = own.pop("layout", None)
     if degrees and layout is not None:
@@ -98,7 +97,7 @@ def of_command(
     if "batch" in read:
         read["step_requests"] = -(-read.pop("batch") // read["layout"].data_parallel)
     options = {name: value for name, value in read.items() if name not in ("model", *own)}
-    if any(own.get(name) is not None for name in ("layout", "count")) or {*SHORT, *SHORT.values()} & {*service}:
+    if any(own.get(name) is not None for name in ("layout", "count")) or {*DEGREES} & {*renamed("", service)}:
         read.pop("count")
         read["layout"] = own.get("layout") if own.get("layout") is not None else None
     told = {name: read.get(name) if value is None else value for name, value in own.items()}

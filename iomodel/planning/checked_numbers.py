@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from iomodel.common.quantities import quantity
 from iomodel.common.validation import as_mapping
 from iomodel.errors import InputError, shown
 
@@ -21,6 +22,7 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
     ...
     iomodel.errors.InputError: price_per_hour: '2.5' given; allowed: a number above 0, at most 1e+15
     """
+    value = quantity(name, value)
     numeric = not isinstance(value, bool | str | bytes) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
     try:
         number = float(value) if numeric else float("nan")  # type: ignore[arg-type]

@@ -109,9 +109,9 @@ def disaggregate(
     whole = as_service(model, prompt, output, **asked.service)
     filling = replace(whole, output=1)
     goal = Goal(bandwidth, rate, size, as_targets(None, tpot).get("tpot", inf))
-    sender = _best_pool(filling, senders, prefill_layout or asked.layout, goal, _prefilled)
+    sender = _best_pool(filling, senders, _either(prefill_layout, asked.layout), goal, _prefilled)
     goal = goal._replace(sent=_device_bytes(sender.service))
-    receiver = _best_pool(whole, receivers, decode_layout or asked.layout, goal, _decoded)
+    receiver = _best_pool(whole, receivers, _either(decode_layout, asked.layout), goal, _decoded)
     busiest = max(goal.sent, _device_bytes(receiver.service))
     transfer = busiest / bandwidth
     alone = filling.laid_out(Layout())
@@ -131,6 +131,11 @@ def disaggregate(
         steady=_together(whole, senders, receivers, goal),
         notes=ignored,
     )
+
+
+def _either(own: object, shared: Layout | None) -> Layout | None:
+    """Return the layout of a pool, else that of both, else None."""
+    return shared if own is None else as_layout(own)
 
 
 class Goal(NamedTuple):
@@ -192,7 +197,7 @@ def _best_pool(
     reached: Callable[[Service, Hardware, Goal], Reached | None],
 ) -> Reached:
     """Choose the layout of a pool: the fewest devices for the load, or the most requests per second and device."""
-    layouts = default_layouts(service, device, SERVER) if layout is None else [as_layout(layout)]
+    layouts = default_layouts(service, device, SERVER) if layout is None else [layout]
     laid = [service.laid_out(each) for each in layouts]
     for each in laid:
         each.layout.check(service.model)

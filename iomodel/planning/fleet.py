@@ -109,7 +109,9 @@ def fleet(
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
     most = as_integer("max_devices", MOST_DEVICES if asked.own["max_devices"] is None else asked.own["max_devices"])
     spare = as_real("deviations", deviations, zero=True)
-    minimised = as_choice("objective", {"price": "cost"}.get(objective, objective), OBJECTIVES)
+    minimised = as_choice(
+        "objective", "cost" if isinstance(objective, str) and objective == "price" else objective, OBJECTIVES
+    )
     given = layouts_of(layouts, asked.layout, served)
     options, refused = [], []
     for device in devices:
@@ -220,7 +222,7 @@ def tried_on(
     try:
         memory = service.memory(device)
         if not memory.fits:
-            reason = f"memory: one request needs {gigabytes(memory.missing)} more on each device"
+            reason = f"memory: one request does not fit by {gigabytes(memory.missing)} per device"
             return Refusal(name, layout, reason, missing=memory.missing)
         single_replica = replica(service, device, deviations)
         alone = single_replica.prefill, single_replica.step(1) if single_replica.steps else 0.0
@@ -260,8 +262,8 @@ def unreachable(refused: Sequence[Refusal], targets: Mapping[str, float], most: 
     if small:
         near = min(small, key=lambda refusal: refusal.missing)
         return InfeasibleError(
-            f"memory: no device and layout holds the model and one request; nearest is {_where(near)}, with "
-            f"{gigabytes(near.missing)} missing on each device",
+            f"memory: no device and layout holds the model and one request; nearest is {_where(near)}, by "
+            f"{gigabytes(near.missing)} per device",
             least=near.missing,
             unit="B",
         )

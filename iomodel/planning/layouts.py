@@ -153,8 +153,8 @@ def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleErr
     larger = next((layout for layout in wider if service.laid_out(layout).memory(device).fits), None)
     nearest = "more devices per replica" if larger is None else f"{larger.devices} devices ({layout_text(larger)})"
     return InfeasibleError(
-        f"memory: {service.name} and one request of {service.tokens:,} tokens need {gigabytes(memory.missing)} more "
-        f"on each device ({where}); allowed: {nearest}, narrower weights, a shorter request",
+        f"memory: {service.name} and one request of {service.tokens:,} tokens do not fit by "
+        f"{gigabytes(memory.missing)} per device ({where}); try {nearest}, narrower weights, or a shorter request",
         least=memory.needed(1),
         unit="B",
     )

@@ -16,10 +16,11 @@ import numpy as np
 from iomodel.common.display import Result
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_choice, as_integer
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.fleet import as_devices
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.layout_search import EQUAL
 from iomodel.planning.layouts import SERVER, default_layouts
@@ -166,12 +167,11 @@ def plan_array(
     as_choice("infeasible", infeasible, ("raise", "mark"))
     name, told, own, _ = of_command(model, service, layout=layout, count=count)
     asked = settled(plan_array, told, **own)
-    listed = [hardware] if isinstance(hardware, str | Hardware) else list(hardware)
-    devices = [as_device(one) for one in listed]
+    devices = as_devices(hardware, {})
     prompts, outputs = _integers("prompt", prompt), _integers("output", output)
     places = np.arange(len(devices)) if len(devices) > 1 else np.zeros((), dtype=int)
     batches = np.zeros((), dtype=int) if batch is None else _integers("batch", batch)
-    prompts, outputs, batches, places = np.broadcast_arrays(prompts, outputs, batches, places)
+    prompts, outputs, batches, places = _broadcast(prompts, outputs, batches, places)
     if not 0 < prompts.size <= MOST_PLANS:
         raise InputError(f"prompt: {prompts.size:,} plans given; allowed: from 1 to {MOST_PLANS:,}")
     longest = int((prompts + outputs).argmax())
@@ -226,9 +226,20 @@ class _Loads:
         return _Loads(self.prompt[places], self.output[places], self.batch[places])
 
 
+def _broadcast(*arrays: Any) -> Any:
+    try:
+        return np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise InputError(f"prompt: arrays of shapes {shapes} given; allowed: shapes that broadcast") from None
+
+
 def _integers(field_name: str, values: Any) -> Any:
     """Validate integers from 1 as an array."""
-    numbers = np.asarray(values)
+    try:
+        numbers = np.asarray(values)
+    except Exception:  # rows of different lengths, or an object that fails to convert
+        numbers = np.empty(0, dtype=object)
     if numbers.dtype.kind not in "iu" or (numbers.size and numbers.min() < 1):
         raise InputError(f"{field_name}: {shown(values)} given; allowed: integers from 1, or arrays of them")
     return numbers.astype(np.int64)
@@ -427,11 +438,10 @@ def step_array(
     >>> times.shape, bool((times[1] > times[0]).all())
     ((2, 3), True)
     """
-    listed = [hardware] if isinstance(hardware, str | Hardware) else list(hardware)
-    devices = [as_device(one) for one in listed]
+    devices = as_devices(hardware, {})
     numbers = [_integers(name, value) for name, value in (("batch", batch), ("q_len", q_len), ("kv_len", kv_len))]
     places = np.arange(len(devices)) if len(devices) > 1 else np.zeros((), dtype=int)
-    columns = np.broadcast_arrays(*numbers, places)
+    columns = _broadcast(*numbers, places)
     points, inverse = np.unique(np.stack([column.ravel() for column in columns]), axis=1, return_inverse=True)
     times = np.array([_timed(model, devices[where], (b, q, k), options) for b, q, k, where in points.T.tolist()])
     return times[inverse.ravel()].reshape(columns[0].shape)

@@ -9,6 +9,7 @@ from iomodel.common.display import Result, Table, trusted
 from iomodel.common.results import plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
+from iomodel.planning.intervals import tpot_interval, ttft_interval
 from iomodel.planning.layout_search import LayoutRate
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import Figures
@@ -78,6 +79,8 @@ class Plan(Result, Tabular):
         "batch",
         "ttft",
         "tpot",
+        "tpot_interval",
+        "ttft_interval",
         "ttft_alone",
         "cycle_per_token",
         "requests_per_second",
@@ -131,6 +134,16 @@ class Plan(Result, Tabular):
     def tpot(self) -> float:
         """Mean time per output token behind the first at the same load, (latency - TTFT) / (output - 1) [s]."""
         return self.figures.tpot
+
+    @property
+    def tpot_interval(self) -> tuple[float, float]:
+        """Interval that holds the measured time per token of 80 % of published set-ups of the kind [s]."""
+        return tpot_interval(self.prefill.model, self.batch, self.tpot)
+
+    @property
+    def ttft_interval(self) -> tuple[float, float] | None:
+        """The same of the first token in a server [s]; None unless the clients are given."""
+        return None if self.clients is None else ttft_interval(self.prefill.model, self.ttft)
 
     @property
     def ttft_alone(self) -> float:
@@ -278,6 +291,10 @@ def _drafts(plan: Plan) -> list[Row]:
     return [(f"tokens of a step, of 1 and {drafts.tokens} drafts", f"{drafts.tokens_per_step:.3g}")]
 
 
+def _interval(ends: tuple[float, float] | None) -> list[Row]:
+    return [] if ends is None else [("  80 % of published set-ups", " to ".join(map(seconds, ends)))]
+
+
 def _clients(plan: Plan) -> str:
     count = plan.batch * plan.replicas if plan.clients is None else plan.clients
     return f"{count:,} client{'s' if count > 1 else ''} in a closed loop"
@@ -291,9 +308,11 @@ def _times(plan: Plan) -> list[Row]:
         ("batch per replica", f"{reached.batch:,}"),
         (f"TTFT of one request alone, bound by {plan.prefill_bound}", seconds(reached.ttft_alone)),
         (f"TTFT with {_clients(plan)}", seconds(reached.ttft)),
+        *_interval(plan.ttft_interval),
         *_drafts(plan),
         (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
         (f"TPOT with {_clients(plan)}", seconds(reached.tpot)),
+        *(_interval(plan.tpot_interval) if reached.tpot else []),
         ("attention overtakes the products at", context),
     ]
 

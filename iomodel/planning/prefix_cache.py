@@ -8,12 +8,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from iomodel.common.validation import Distance, Model
+from iomodel.common.validation import Distance, Measured, Model
 from iomodel.errors import InputError
 from iomodel.workloads.call import Switch
 
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
-Rate = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, Measured, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class PrefixCache(Model):

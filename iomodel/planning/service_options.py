@@ -38,7 +38,7 @@ class CapacityOptions(StepOptions, total=False):
     """Options of steps and of the memory of devices."""
 
     memory_utilization: float | None
-    overhead_bytes: int | None
+    overhead_bytes: int | str | None
     engine: str | None
     step_tokens: int | None
     step_requests: int | None

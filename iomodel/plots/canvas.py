@@ -34,9 +34,7 @@ def figure(title: str, width: float = 7.2, height: float = 4.4) -> Figure:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise InputError(
-            "matplotlib: not installed, but required for pictures; allowed: after pip install 'iomodel[plot]'"
-        ) from None
+        raise InputError("matplotlib: not installed; pictures need it: pip install 'iomodel[plot]'") from None
     picture: Figure = _figure_class()(figsize=(width, height), layout="constrained", facecolor="white")
     picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color="black", parse_math=False)
     return picture
@@ -167,7 +165,7 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
     >>> save(None, "roofline.pdf")
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: output: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
+    iomodel.errors.InputError: out: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
     """
     target = writable(path, overwrite=overwrite)
     if not hasattr(figure, "savefig"):

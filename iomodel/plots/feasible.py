@@ -34,7 +34,7 @@ def feasible_tiles(
     *,
     warps: int | None = None,
     stages: int | None = None,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     sram_elements: int | None = None,
     alignment: int | None = None,
     marks: Mapping[str, Mapping[str, int]] | None = None,

@@ -60,12 +60,16 @@ def staircase(stairs: Staircase | Sequence[Staircase]) -> Figure:
     for number, (holders, bound) in enumerate(bounds):
         of = "" if len(bounds) == 1 else f", for {', '.join(holders)}"
         axes.plot(*zip(*bound, (last, bound[-1][1]), strict=True), color=GREY, linewidth=1.3,
-                  linestyle=DASHES[number % len(DASHES)], zorder=2, label=f"lower bound of any schedule{of}",
+                  linestyle=DASHES[number % len(DASHES)], zorder=2, label=f"lower bound for every schedule{of}",
                   gid=f"bound {' '.join(holders)}")  # fmt: skip
     _memory_ticks(axes, first.unit)
     traffic_ticks(axes)
     legend(picture, 2)
     return picture
+
+
+ROUNDING = 1.01
+"""The factor by which the bound of a larger memory may exceed another one, as phases are whole."""
 
 
 def _bounds(drawn: Sequence[Staircase]) -> list[tuple[list[str], list[tuple[int, int]]]]:
@@ -75,7 +79,7 @@ def _bounds(drawn: Sequence[Staircase]) -> list[tuple[list[str], list[tuple[int,
         points = {(step.sram, step.lower_bound.bytes) for step in entry.steps}
         for place, (holders, known) in enumerate(joined):
             together = sorted({*points, *known})
-            if all(a[0] < b[0] and a[1] >= b[1] for a, b in pairwise(together)):
+            if all(a[0] < b[0] and ROUNDING * a[1] >= b[1] for a, b in pairwise(together)):
                 joined[place] = ([*holders, entry.algorithm], together)
                 break
         else:

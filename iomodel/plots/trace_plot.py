@@ -38,7 +38,7 @@ def drawn(trace: Trace, path: str | PathLike[str] | None, overwrite: bool) -> Fi
         if path is not None:
             save(picture, path, overwrite=overwrite)
     except InputError as error:
-        raise InputError(f"plot: {str(error).removeprefix('output: ')}") from None
+        raise InputError(f"plot: {str(error).removeprefix('out: ')}") from None
     return picture
 
 

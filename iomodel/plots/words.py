@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iomodel.devices.units import BINARY
+from iomodel.common.units import BINARY
 from iomodel.nests.alphabet import LAUNCH
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
+from iomodel.counting.choice import ChosenTiles, chosen_options
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from iomodel.placement.check import Check
 
 
+def _binding(name: str) -> str:
+    """Name what keeps the tiles from growing, in words."""
+    return "none: larger tiles fit, and are slower" if name == "time" else name
+
+
 @dataclass(frozen=True)
 class Solution(Deferred, Result):
     """The best tiles of a call with their exact cost and certificate.
@@ -34,7 +40,10 @@ class Solution(Deferred, Result):
     Attributes
     ----------
     tiles : mapping of tile name to int
-        The tiles chosen [rows].
+        The tiles chosen [rows]; the verbs that take them apply the `searched` options too.
+    choice : mapping of str to Any
+        The tiles, the warps and stages, and every option that is chosen or not the default: what ``tiles=`` of
+        :func:`iomodel.cost`, `estimate`, `check`, `trace` and `diagnose` takes.
     cost : Cost
         Traffic and operations at these tiles.
     certificate : Certificate
@@ -85,6 +94,23 @@ class Solution(Deferred, Result):
     notes: tuple[str, ...] = ()
     hardware: Hardware | None = None
 
+    @classmethod
+    def deferring(cls, later: Mapping[str, Callable[[Any], Any]], **known: Any) -> Self:
+        """Make a solution of the known fields, and of functions that compute the others."""
+        made = super().deferring(later, **known)
+        made.__post_init__()
+        return made
+
+    def __post_init__(self) -> None:
+        chosen = {name: self.cost.options[name] for name in self.searched}
+        self.__dict__["tiles"] = ChosenTiles(self.tiles, chosen) if chosen else self.tiles
+
+    @property
+    def choice(self) -> Mapping[str, Any]:
+        """The tiles with their warps and stages, and every option that is chosen or not the default."""
+        options = chosen_options(self.algorithm, self.cost.workload, self.options, self.searched)
+        return FrozenDict({**self.tiles, **options})
+
     @property
     def options(self) -> Mapping[str, Any]:
         """Every option of the algorithm, chosen ones included."""
@@ -120,7 +146,7 @@ class Solution(Deferred, Result):
                 if self.placed
                 else [(f"SRAM used of {self.budget.amount:,}", f"{self.footprint:,}", unit)]
             ),
-            ("binding constraint", Mark(why.binding, LIMIT), ""),
+            ("binding constraint", Mark(_binding(why.binding), LIMIT), ""),
             (f"{step.tile} = {step.size:,} would exceed the {step.resource} by", f"{step.excess:,}", step.unit or unit),
         ]
         if why.runner_up is not None:
@@ -140,8 +166,8 @@ class Solution(Deferred, Result):
         if why.lower_bound != why.any_schedule:
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
-            (f"lower bound of any schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
-            *([("on-chip memory of the bounds, registers included", f"{why.memory:,}", "B")] if self.placed else []),
+            (f"lower bound for every schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
+            *([("memory assumed by the bounds (shared + registers)", f"{why.memory:,}", "B")] if self.placed else []),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
         ]

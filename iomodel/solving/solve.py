@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.quantities import quantity
 from iomodel.common.validation import finite
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -24,7 +25,7 @@ def solve(
     *,
     implementation: str | Implementation | None = None,
     objective: Literal["traffic", "time"] | None = None,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     sram_elements: int | None = None,
     alignment: int | None = None,
     min_block_kv: int | None = None,
@@ -66,8 +67,8 @@ def solve(
         The quantity minimised: the time, or the bytes that blocks request, with proof. The time by default, and the
         traffic with the textbook's implementation or an `epsilon`. The traffic of a linear layer is minimised on the
         textbook's machine alone; its time over the common tiles of libraries.
-    sram_bytes : int, optional
-        On-chip memory, a bare budget in place of a device [B].
+    sram_bytes : int or str, optional
+        On-chip memory, a bare budget in place of a device [B]; with a unit, such as "227 KiB", too.
     sram_elements : int, optional
         On-chip memory in elements, the papers' M.
     alignment : int, optional
@@ -111,7 +112,7 @@ def solve(
     share = share_of(epsilon)
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
-    given = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+    given = {"sram_bytes": quantity("sram_bytes", sram_bytes), "sram_elements": sram_elements, "alignment": alignment}
     memory = FrozenDict({name: value for name, value in given.items() if value is not None})
     if implementation is None and (hardware is None or memory):
         implementation = TEXTBOOK

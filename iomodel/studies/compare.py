@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.quantities import quantity
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
@@ -109,7 +110,7 @@ def compare(
     *,
     implementation: str | None = None,
     objective: Literal["traffic", "time"] | None = None,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     sram_elements: int | None = None,
     alignment: int | None = None,
     min_block_kv: int | None = None,
@@ -161,6 +162,7 @@ def compare(
     workload = as_workload(workload)
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
+    sram_bytes = quantity("sram_bytes", sram_bytes)
     others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     share = share_of(epsilon)
     others |= {"min_block_kv": min_block_kv, "epsilon": share or None}

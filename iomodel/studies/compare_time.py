@@ -130,7 +130,7 @@ class TimeComparison(Result, Tabular):
         if not self.without_kernels:
             return []
         names = ", ".join(self.without_kernels)
-        return [f"* no kernel on file runs this call on {self.hardware.name}, timed as one memory per block: {names}"]
+        return [f"* idealised, one memory per block: no kernel on file runs this call on {self.hardware.name}: {names}"]
 
 
 def by_time(questions: Sequence[Question]) -> TimeComparison:

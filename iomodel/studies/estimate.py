@@ -11,6 +11,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bounds import compulsory
+from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
@@ -65,7 +66,7 @@ def estimate(
     algorithm: AlgorithmLike,
     workload: Workload,
     hardware: Hardware | str,
-    tiles: Mapping[str, int] | None = None,
+    tiles: Mapping[str, Any] | None = None,
     *,
     parameters: Parameters = DEFAULT,
     implementation: str | Implementation | None = None,
@@ -82,17 +83,17 @@ def estimate(
         usual tiles, and the fastest `splits` if it is not given.
     hardware : Hardware or str
         A device; its `measured` figures take precedence over those of the datasheet.
-    tiles : mapping of tile name to int, optional
-        Tiles [rows], optionally with ``warps`` and ``stages``; the fastest launch of these tiles counts. The default
-        is the tile that the implementation ships for the call, and where it ships none the fastest tiles, as
-        :func:`iomodel.solve` answers them.
+    tiles : mapping of name to int, optional
+        Tiles [rows], optionally with ``warps`` and ``stages`` and options, as the `choice` of a solution; the fastest
+        launch of these tiles counts. The default is the tile that the implementation ships for the call, and
+        where it ships none the fastest tiles, as :func:`iomodel.solve` answers them.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
         Without tiles, the options that its kernels choose per call are chosen too.
     **options
-        Options of the algorithm, and ``packed=True``.
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -112,6 +113,7 @@ def estimate(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     device = as_device(hardware)
+    tiles, options = split_choice(algorithm, tiles, options)
     question = Question.ask(algorithm, workload, device, implementation, options, parameters=parameters)
     return estimated(question, tiles)
 
@@ -263,8 +265,9 @@ def _idle(result: Estimate) -> Iterator[str]:
     units = result.rates.units
     longest = max(result.kernels, key=lambda kernel: kernel.seconds, default=None)
     if longest is not None and units is not None and longest.blocks < units:
-        blocks = "1 block leaves" if longest.blocks == 1 else f"{longest.blocks:,} blocks leave"
-        yield f"{longest.title}: {blocks} {units - longest.blocks:,} of {units:,} SMs idle"
+        blocks = "one block" if longest.blocks == 1 else f"{longest.blocks:,} blocks"
+        idle = f"{units - longest.blocks:,} of {units:,} SMs idle"
+        yield f"{longest.title} runs as {blocks}: {idle}; more heads or sequences fill them"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {

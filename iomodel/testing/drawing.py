@@ -7,8 +7,6 @@ from iomodel.errors import InputError
 try:
     from hypothesis import strategies as st
 except ImportError:
-    raise InputError(
-        "hypothesis: not installed, but required for strategies; allowed: after pip install 'iomodel[testing]'"
-    ) from None
+    raise InputError("hypothesis: not installed; strategies need it: pip install 'iomodel[testing]'") from None
 
 __all__ = ["st"]

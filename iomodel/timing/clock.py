@@ -17,7 +17,7 @@ from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.check import checked, excess, refused_launch
+from iomodel.placement.check import checked, excess, off_steps, refused_launch
 from iomodel.placement.fit import in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
@@ -299,13 +299,15 @@ class Clock:
             )
             for placement, launch in tried
         ]
-        nearest = min(checks, key=excess)
+        nearest, (placement, launch) = min(zip(checks, tried, strict=True), key=lambda pair: excess(pair[0]))
+        shared = nearest.resources["shared memory"].used
+        lacking = {name: resource for name, resource in nearest.resources.items() if resource.slack < 0}
+        if [*lacking] == ["MMA shape"]:
+            return InfeasibleError(off_steps(placement, launch, nearest.tiles), least=shared, unit="B")
         over = ", ".join(
             f"{name} by {-resource.slack:,}" + f" {resource.unit}" * (resource.unit != "-")
-            for name, resource in nearest.resources.items()
-            if resource.slack < 0
+            for name, resource in lacking.items()
         )
-        shared = nearest.resources["shared memory"].used
         return InfeasibleError(
             f"tiles: {dict(nearest.tiles)} given; on {self.hardware.name} they exceed {over}", least=shared, unit="B"
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from iomodel.errors import InputError
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
-from iomodel.workloads.window import Window
+from iomodel.workloads.window import Align, Window
 
 MOST_BLOCKS = 2**24
 """Largest table of blocks."""
@@ -99,7 +99,8 @@ def _band(pairs: Visible) -> str | Window | None:
     rows = np.arange(pairs.q_len)
     below = int((pairs.first - rows)[pairs.seeing].min())
     above = int((pairs.last - rows)[pairs.seeing].max())
-    for align, off in (("bottom-right", pairs.kv_len - pairs.q_len), ("top-left", 0)):
+    diagonals: dict[Align, int] = {"bottom-right": pairs.kv_len - pairs.q_len, "top-left": 0}
+    for align, off in diagonals.items():
         for left, right in product((None, off - below), (None, above - off)):
             if min(left or 0, right or 0) < 0:
                 continue

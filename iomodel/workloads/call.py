@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -43,6 +44,21 @@ def known_mask(mask: Any) -> Any:
     )
 
 
+def with_mask(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a call with the mask that `causal` names; raise InputError for one beside another mask.
+
+    >>> with_mask({"causal": True, "q_len": 64})
+    {'q_len': 64, 'mask': 'causal'}
+    """
+    own = dict(fields)
+    causal = own.pop("causal")
+    if not isinstance(causal, bool):
+        raise InputError(f"causal: {shown(causal)} given; allowed: True or False")
+    if "mask" in own:
+        raise InputError(f"causal: {causal} given beside mask; allowed: one of the two")
+    return {**own, "mask": "causal" if causal else "full"}
+
+
 Mask = Annotated[MaskName | Window | BlockMask | Documents, BeforeValidator(known_mask)]
 Switch = Annotated[bool, Field(strict=True)]
 ElementType = Annotated[DType, one_of(ELEMENT_SIZE)]
@@ -75,13 +91,23 @@ class Call(Workload):
     sinks: Switch = False
     dropout: Annotated[float, Field(strict=True, ge=0, lt=1)] = 0.0
 
+    @classmethod
+    def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return fields under the names of this library, `causal` as a mask; InputError for one under two names."""
+        own = super().spelled_here(fields)
+        return with_mask(own) if "causal" in own else own
+
     @model_validator(mode="before")
     @classmethod
-    def _none_is_absent(cls, data: Any) -> Any:
+    def _spelled(cls, data: Any) -> Any:
         """Replace None by the default in fields with a default taken from another field."""
         if not isinstance(data, dict):
             return data
-        return {field: value for field, value in data.items() if value is not None or field not in FOLLOWERS}
+        return {
+            field: value
+            for field, value in cls.spelled_here(data).items()
+            if value is not None or field not in FOLLOWERS
+        }
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:

@@ -7,8 +7,43 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from iomodel.common.spellings import dtype_name
 from iomodel.errors import UnknownNameError
 from iomodel.workloads.call import KV_QUARTERS
+
+GROUPS = (16, 32, 64, 128, 256)
+"""Weights that share a scale, in files of GPTQ, AWQ, compressed-tensors and AutoRound."""
+GGML_BLOCKS: dict[str, tuple[int, int]] = {
+    "q4_0": (32, 18),
+    "q4_1": (32, 20),
+    "q5_0": (32, 22),
+    "q5_1": (32, 24),
+    "q8_0": (32, 34),
+    "q2_K": (256, 84),
+    "q3_K": (256, 110),
+    "q4_K": (256, 144),
+    "q5_K": (256, 176),
+    "q6_K": (256, 210),
+    "iq1_s": (256, 50),
+    "iq1_m": (256, 56),
+    "iq2_xxs": (256, 66),
+    "iq2_xs": (256, 74),
+    "iq2_s": (256, 82),
+    "iq3_xxs": (256, 98),
+    "iq3_s": (256, 110),
+    "iq4_nl": (32, 18),
+    "iq4_xs": (256, 136),
+    "tq1_0": (256, 54),
+    "tq2_0": (256, 66),
+}
+"""Weights and bytes of a block of each type of GGUF files, scales and minima included (ggml/src/ggml-common.h of
+llama.cpp)."""
+
+
+def _grouped(bits: int, group: int, zeros: bool) -> Fraction:
+    """Compute the size of an integer whose group has a scale of two bytes and, with zeros, a zero point [B]."""
+    return Fraction(bits, 8) + Fraction(16 + bits * zeros, 8 * group)
+
 
 WEIGHT_SIZE: dict[str, Fraction] = {
     "fp32": Fraction(4),
@@ -20,15 +55,17 @@ WEIGHT_SIZE: dict[str, Fraction] = {
     "mxfp4": Fraction(17, 32),
     "nvfp4": Fraction(9, 16),
     "mxfp8": Fraction(33, 32),
-    "int4-g32": Fraction(9, 16),
-    "int4-g64": Fraction(17, 32),
-    "int4-g128": Fraction(33, 64),
     "nf4": Fraction(9, 16),
     "nf4-double": Fraction(2113, 4096),
+    **{f"int{bits}": Fraction(bits, 8) for bits in (2, 3, 5, 6)},
+    **{f"int{bits}-g{group}": _grouped(bits, group, False) for bits in (2, 3, 4, 8) for group in GROUPS},
+    **{f"uint{bits}-g{group}": _grouped(bits, group, True) for bits in (2, 3, 4, 8) for group in GROUPS},
+    **{name: Fraction(size, weights) for name, (weights, size) in GGML_BLOCKS.items()},
 }
 """Size of a weight [B]. The small scales are counted: of mxfp4 and mxfp8 (a byte for 32 weights), nvfp4 (a byte for
-16), int4-gN (two bytes for N), and nf4 (four bytes for 64, or with double quantisation a byte for 64 and four for
-16,384). Those of fp8, int8 and int4 are not: their blocks differ, and are large. Zero points are not counted."""
+16), intB-gN (two bytes for N), uintB-gN (two bytes and a zero point of B bits for N, as in files of GPTQ and AWQ), nf4
+(four bytes for 64, or with double quantisation a byte for 64 and four for 16,384), and those of GGUF files. Those of
+fp8, int8 and int4 are not: their blocks differ, and are large."""
 
 QUANTISED = frozenset(set(WEIGHT_SIZE) - {"fp32", "fp16", "bf16"})
 """Types of matrices only; embeddings, norms, biases, routers and the cache keep a wide type."""
@@ -46,17 +83,17 @@ def known_dtype(name: object, field: str = "dtype") -> str:
     >>> known_dtype("fp4")
     Traceback (most recent call last):
     ...
-    iomodel.errors.UnknownNameError: dtype: 'fp4' is unknown; did you mean 'nvfp4'? allowed: fp32, fp16, bf16, fp8, ...
+    iomodel.errors.UnknownNameError: dtype: 'fp4' is unknown; did you mean 'nvfp4' or 'mxfp4'? allowed: fp32, ...
     """
-    if isinstance(name, str) and name in WEIGHT_SIZE:
-        return name
+    if isinstance(own := dtype_name(name), str) and own in WEIGHT_SIZE:
+        return own
     raise UnknownNameError(field, name, WEIGHT_SIZE)
 
 
 def known_kv_dtype(name: object, field: str = "kv_dtype") -> str:
     """Validate a type of the KV cache, or of another cache."""
-    if isinstance(name, str) and name in KV_QUARTERS:
-        return name
+    if isinstance(own := dtype_name(name), str) and own in KV_QUARTERS:
+        return own
     raise UnknownNameError(field, name, KV_QUARTERS)
 
 

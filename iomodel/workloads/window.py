@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from iomodel.common.validation import Distance, Model
 
@@ -27,10 +27,18 @@ class Window(Model):
 
     Examples
     --------
-    >>> Window(left=4095, right=0)  # Mistral 7B's sliding window
+    >>> Window(4095, 0)  # Mistral 7B's sliding window
     Window(left=4095, right=0, align='bottom-right')
     """
+
+    by_position = ("left", "right")
 
     left: Distance | None = None
     right: Distance | None = None
     align: Align = "bottom-right"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, left: int | None = None, right: int | None = None, *, align: Align = "bottom-right"
+        ) -> None: ...

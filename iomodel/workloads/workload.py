@@ -8,8 +8,9 @@ from functools import cached_property
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, ValidationInfo
+from pydantic import BeforeValidator, ValidationInfo, model_validator
 
+from iomodel.common.spellings import dtype_name, renamed
 from iomodel.common.validation import Model
 from iomodel.errors import InputError, UnknownNameError, shown
 
@@ -21,8 +22,9 @@ def one_of(names: Iterable[str]) -> BeforeValidator:
     """Return a validator of a field that raises UnknownNameError for a value that is none of the names."""
 
     def known(value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, str) and value in names:
-            return value
+        own = dtype_name(value)
+        if isinstance(own, str) and own in names:
+            return own
         raise UnknownNameError(str(info.field_name), value, names)
 
     return BeforeValidator(known)
@@ -40,6 +42,16 @@ class Workload(Model):
     operation: ClassVar[str]
     divisors: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Pairs of fields of which the first divides the second."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled(cls, data: Any) -> Any:
+        return cls.spelled_here(data) if isinstance(data, dict) else data
+
+    @classmethod
+    def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return fields under the names of this library; InputError for one under two names."""
+        return renamed(fields, cls.model_fields)
 
     if TYPE_CHECKING:
 

@@ -297,7 +297,7 @@ def test_every_option_says_what_it_does_and_who_takes_it(answer):
     options = {name for known in found for name in known.options} | {"packed"}
     options |= {name for known in found for way in known.directions for name in known.written(way)}
     assert {p.name for p in ALGORITHM} == options == set(MEANINGS)
-    text = " ".join(answer("cost --help").replace("│", " ").split())
+    text = " ".join(answer("cost --help-all").replace("│", " ").split())
     for said in (
         "flash2 backward: add to dQ",
         "flash2 forward, flash3 forward, split_kv: store",
@@ -367,11 +367,65 @@ def test_compare_takes_names(answer):
     ],
 )
 def test_help_after_an_algorithm_is_of_that_algorithm(answer, line, shown, hidden):
-    of_all, own = (re.findall(r"│ +(--[a-z-]+)", answer(f"{asked} --help")) for asked in (line.split()[0], line))
+    of_all, own = (re.findall(r"│ +(--[a-z-]+)", answer(f"{asked} --help-all")) for asked in (line.split()[0], line))
     words = set(own)
     assert {*shown} <= words
     assert not words & {*hidden}
     assert words < set(of_all)
+
+
+@pytest.mark.parametrize(
+    "command", [*({*COMMANDS} - {"plot"}), *(f"{name} flash2" for name in ("tiles", "check", "trace"))]
+)
+def test_a_help_page_shows_forty_options_and_names_the_one_with_all(answer, command):
+    few, every = (
+        set(re.findall(r"│ +(--[a-z-]+)", answer(f"{command} {asked}"))) for asked in ("--help", "--help-all")
+    )
+    assert len(few) <= 40
+    assert few <= every
+    assert (few < every) == (
+        f"more options: iomodel {command} --help-all" in " ".join(answer(f"{command} --help").split())
+    )
+
+
+def test_the_front_page_has_25_lines_and_every_command(answer, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    page = answer("--help")
+    assert len(page.splitlines()) <= 25
+    assert all(len(line) <= 80 for line in page.splitlines())
+    assert {*COMMANDS} <= {*page.split()}
+
+
+def test_a_tile_that_does_not_fit_fails_on_request(run):
+    line = f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128 --block-kv"
+    assert [run(f"{line} {keys} --fail")[0] for keys in ("64", "4096")] == [0, 1]
+    assert run(f"{line} 4096")[0] == 0
+
+
+def test_bounds_and_the_optimum_are_those_of_the_library(answer):
+    told = json.loads(answer(f"bounds flash2 {SHAPE} --sram-elements 51200 --json"))["bounds"]
+    w = iomodel.Attention(q_len=512, head_dim=64)
+    assert told == {name: bound.to_dict() for name, bound in iomodel.lower_bounds("flash2", w, 51200).items()}
+    every = json.loads(answer(f"bounds {SHAPE} --sram-elements 51200 --json"))["bounds"]
+    assert every.keys() == iomodel.lower_bounds(w, sram_elements=51200).keys()
+    assert answer("optimum flash2 --mask causal") == f"{iomodel.optimum('flash2', 'causal')}\n"
+    assert answer("optimum flash2") == answer("formula flash2 --leading")
+
+
+def test_a_step_is_that_of_the_library(answer):
+    told = json.loads(answer("step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096 --tp 2 --json"))
+    layout = iomodel.Layout(tensor_parallel=2)
+    step = iomodel.step("llama-3-8b", "h100-sxm5", batch=64, q_len=1, kv_len=4096, layout=layout)
+    assert told == json.loads(step.to_json())
+
+
+def test_an_audit_is_that_of_the_library(answer, tmp_path):
+    path = tmp_path / "report.csv"
+    metrics = '"dram__bytes_read.sum","dram__bytes_write.sum"'
+    path.write_text(f'"ID","Kernel Name",{metrics}\n"","","byte","byte"\n"0","flash_fwd","196,608","65,536"\n')
+    told = json.loads(answer(f"audit {path} flash2 --pattern flash_fwd --hardware h100-sxm5 {SHAPE} --json"))
+    predicted = iomodel.estimate("flash2", iomodel.Attention(q_len=512, head_dim=64), "h100-sxm5")
+    assert told == json.loads(iomodel.testing.audit(path, {"flash_fwd": predicted}).to_json())
 
 
 def test_formulas_of_a_square_call_and_their_leading_term(answer):
@@ -458,13 +512,13 @@ OWN_TILES = ("q", "kv", "value", "proj", "sum", "channels")
 BIG = "1" + "0" * 400
 BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
-    "": "command: none given; allowed: tiles, check, cost, estimate, compare, formula",
-    "tile flash2": "command: 'tile' is unknown; did you mean 'tiles'? allowed: tiles, check, cost",
+    "": "command: none given; allowed: tiles, check, estimate, compare, diagnose, trace",
+    "tile flash2": "command: 'tile' is unknown; did you mean 'tiles'? allowed: tiles, check, estimate",
     "tiles": "; allowed: dsa, eager, flash1, flash2, flash3, linear_transformer",
     "plan": "model: not given, but required; allowed: a model, or its file",
     "plot traffics": "command: 'traffics' is unknown; did you mean 'traffic'? allowed: roofline",
     "tiles flash2 extra": "unexpected extra argument",
-    f"tiles flash2 {SHAPE} --causal": "--causal: no option of iomodel tiles; did you mean --mask causal? allowed: ",
+    f"tiles flash2 {SHAPE} --backward": "--backward: no option of iomodel tiles; did you mean --direction backward? ",
     f"tiles flash2 {SHAPE} --qlen 8": "--qlen: no option of iomodel tiles; did you mean --q-len? allowed: ",
     "fleet llama-3-8b --load 3": "prompt, output, ttft, tpot: not given, but required; allowed: values, such as",
     "plan llama-3-8b --percentile p9": "--percentile: no option of iomodel plan, but of pareto; allowed: ",
@@ -505,7 +559,7 @@ BAD = {
     "cost flash2 --q-len -8 --head-dim 8": "q_len: -8 given; allowed: at least 1",
     "cost flash2 --q-len 8.5 --head-dim 8": "q_len: '8.5' given; allowed: an integer in digits",
     "cost flash2 --q-len 8.0 --head-dim 8": "q_len: '8.0' given; allowed: an integer in digits, such as 8",
-    "cost flash2 --q-len 8k --head-dim 8": "q_len: '8k' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len 8ki --head-dim 8": "q_len: '8ki' given; allowed: an integer in digits",
     "cost flash2 --q-len 8,192 --head-dim 8": "q_len: '8,192' given; allowed: an integer in digits, such as 8192",
     "cost flash2 --q-len NaN --head-dim 8": "q_len: 'NaN' given; allowed: an integer in digits",
     "cost flash2 --q-len inf --head-dim 8": "q_len: 'inf' given; allowed: an integer in digits",
@@ -616,7 +670,8 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
 
 def refused(out, err):
     """Check that stdout is one JSON object with the line of stderr."""
-    (told,) = json.loads(out).values()
+    schema, told = json.loads(out).values()
+    assert schema == "iomodel.error/1"
     assert set(told) == {"code", "message"}
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in told["message"])
     return f"iomodel: {shown}\n" == err
@@ -632,7 +687,7 @@ def test_a_refusal_with_json_is_json_for_every_command(run, command, wrong):
 
 
 def test_help_says_what_an_option_takes(answer):
-    told = " ".join(answer("cost --help").split())
+    told = " ".join(answer("cost --help-all").split())
     assert re.search(r"--splits INTEGER", told)
     assert re.search(r"--block-q INTEGER", told)
     assert re.search(r"--dtype NAME", told)

@@ -6,7 +6,7 @@ import pytest
 
 from iomodel.cli.commands import Commands
 from iomodel.cli.documented import GROUPS, documented, function, parameters
-from iomodel.cli.shared_options import ALGORITHM, LAUNCHED, TILE, WORKLOAD
+from iomodel.cli.shared_options import ALGORITHM, KIND, LAUNCHED, TILE, WORKLOAD
 
 CALLED = {
     "plan": "planning.plan:plan",
@@ -24,6 +24,9 @@ CALLED = {
     "diagnose": "studies.diagnosis.diagnose:diagnose",
     "crossover": "studies.crossovers.crossovers:crossovers",
     "staircase": "solving.staircase:staircase",
+    "step": "planning.step.step:step",
+    "optimum": "counting.optimum:optimum",
+    "bounds": "counting.bounds:lower_bounds",
     "judge": "studies.judge:judge",
     "calibrate": "devices.calibration.calibrate:calibrate",
 }
@@ -41,8 +44,12 @@ OBJECTS = {
 """Options of parameters that are objects."""
 RENAMED = {"price_per_hour": "price", "prices": "price", "seconds": "time", "heads": "heads_traced"}
 """Options with a name of their own; the lengths of heads are a field of a workload."""
-SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "csv", "plot", "events", "progress"}
+SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "events", "progress", "fail", "latex"}
 """Options of what a command prints or writes, and the parameter of a progress bar."""
+LEFT_OUT = {
+    "step": {"routing": "tokens of every expert, more than a line holds"},
+}
+"""Parameters without an option, with the reason."""
 
 
 @pytest.mark.parametrize("command", CALLED)
@@ -55,7 +62,9 @@ def test_options_are_the_parameters_of_the_function(command):
         wanted |= OBJECTS[name] & taken
     if command == "trace":
         wanted |= {"heads"}
-    assert taken == wanted
+    if command == "optimum":
+        wanted |= {entry.name for entry in (*KIND, *ALGORITHM)}  # what a formula depends on, without numbers
+    assert taken == wanted - LEFT_OUT.get(command, {}).keys()
 
 
 @pytest.mark.parametrize("path", [*CALLED.values(), *(group.path for group in GROUPS.values())])

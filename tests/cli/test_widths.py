@@ -32,6 +32,8 @@ TABLES = [
     "crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64",
     "diagnose flash2 --time 2ms --hardware h100-sxm5 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64",
     "plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5",
+    "step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096",
+    "bounds flash2 --q-len 8192 --head-dim 128 --sram-elements 51200",
     "fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5",
     "pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 1 --tpot 20ms",
     "disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --link 50e9 --prompt 2048 --output 256",

@@ -25,15 +25,12 @@ WORKED: list[tuple[dict[str, Any], int, int]] = [
     ({"q_len": 4096, "head_dim": 64, "heads": 8, "kv_heads": 2, "batch": 3}, 51_200, 128_849_019),
     ({"q_len": 1000, "head_dim": 64, "value_dim": 128}, 60_000, 614_400),  # 1000^2 192^2 / 60,000
     ({"q_len": 1000, "head_dim": 128, "value_dim": 64}, 60_000, 614_400),
-    ({"q_len": 8192, "head_dim": 128}, 65_536, 64_424_510),  # between P and 4 P / 3
     ({"q_len": 8192, "head_dim": 64}, 21_846, 50_330_113),  # the least M of A P / M
-    ({"q_len": 4096, "head_dim": 64}, 8192, 23_726_567),  # A (d + d_v) / sqrt M
-    ({"q_len": 4096, "head_dim": 64}, 1024, 33_554_432),  # 2 A
-    (
-        {"q_len": 4096, "head_dim": 64},
-        128,
-        49_688_575,
-    ),  # phases of M accesses: A d^2 / (M + 1255) - M, for 64 sqrt(384) = 1254.1
+    ({"q_len": 100, "head_dim": 64}, 16_384, 9600),  # 8 A P (4 P - M) / (4 P + M)^2 = 24 A / 25 at M = P
+    ({"q_len": 100, "head_dim": 64}, 8192, 14_143),  # A (d + d_v) / sqrt M = 14,142.1
+    ({"q_len": 2, "kv_len": 5, "head_dim": 64}, 1024, 20),  # 2 A
+    ({"q_len": 65_536, "head_dim": 64}, 256, 64_424_508_928),  # phases of 2 M loads and creations
+    ({"q_len": 8192, "head_dim": 64}, 8192, 122_699_776),
 ]
 """Calls, memories and bounds, worked out apart."""
 
@@ -56,7 +53,9 @@ def solved() -> list[tuple[iomodel.Attention, int, int]]:
         )
         size = int(2 ** draw.uniform(2, 13))
         try:
-            tiles = iomodel.solve(draw.choice(["flash2", "flash2", "small_cache"]), w, sram_elements=size, alignment=1)
+            tiles = iomodel.solve(
+                draw.choice(["flash2", "flash2", "small_cache", "two_products"]), w, sram_elements=size, alignment=1
+            )
         except iomodel.InfeasibleError:
             continue
         rows.append((w, size, tiles.cost.hbm_elements))
@@ -102,7 +101,7 @@ def of_phases(risen: Callable[[int, int, int], int]) -> Callable[..., int]:
 
 
 def counted(count: Callable[[int, int], int]) -> Callable[..., Pairs]:
-    return lambda pairs, width, keys, values, units: Pairs(count(pairs, values), width, keys, values, units)
+    return lambda pairs, width, keys, values, *rest: Pairs(count(pairs, values), width, keys, values, *rest)
 
 
 PLANTED: dict[str, tuple[Any, str, Any]] = {

@@ -299,7 +299,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"scale_block": 3}, {}, "block_k: 2 given; allowed: a divisor of scale_block = 3"),
     ({"scale_block": 4}, {"splits": 3}, "allowed: up to 2"),
     ({"rows": 0}, {}, "rows"),
-    ({"weight_dtype": "int5"}, {}, "'int5' is unknown"),
+    ({"weight_dtype": "int7"}, {}, "'int7' is unknown"),
     ({"gated": True, "bias": True}, {}, "bias: given with gated"),
 ]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 
 import iomodel
-from tests.support import all_schedules, row_game
+from tests.support import all_schedules, places_reused, row_game
 from tests.support.least_schedule import least_element_accesses, least_row_accesses
-from tests.support.optima import ELEMENTS, ROWS, SLOW
+from tests.support.optima import ELEMENTS, REUSED, ROWS, SLOW
 
 NIGHTLY = settings().max_examples >= settings.get_profile("nightly").max_examples
 MOST_PAIRS = 18 if NIGHTLY else 9
@@ -24,6 +24,18 @@ def test_no_schedule_of_elements_moves_less(call: tuple[int, int, int, int, int]
     assert {"compulsory", "exact", "recomputed"} == bounds.keys()
     for bound in bounds.values():
         assert bound.elements <= ELEMENTS[call], bound
+
+
+@pytest.mark.parametrize("call", [call for call in REUSED if NIGHTLY or call not in SLOW])
+def test_no_schedule_that_uses_places_again_moves_less(call: tuple[int, int, int]) -> None:
+    """11 accesses where own places need 16, for 2 queries and 2 keys in 3 places, and no bound is above."""
+    assert places_reused.least_accesses(*call) == REUSED[call]
+    queries, keys, size = call
+    assert REUSED[call] <= ELEMENTS.get((queries, keys, 1, 1, size), 10**9)
+    for bound in iomodel.lower_bounds(
+        iomodel.Attention(q_len=queries, kv_len=keys, head_dim=1), sram_elements=size
+    ).values():
+        assert bound.elements <= REUSED[call], bound
 
 
 @pytest.mark.parametrize("call", [call for call in ROWS if NIGHTLY or call not in SLOW])

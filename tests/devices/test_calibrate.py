@@ -368,7 +368,7 @@ def test_a_file_is_replaced_only_if_asked(found, tmp_path):
     assert path.read_text() == found.to_yaml()
     assert path.stat().st_mode & 0o777 == 0o640
     for bad in ("mine.txt", "nothing/mine.yaml", "mine\0.yaml"):
-        with pytest.raises(iomodel.InputError, match="output: "):
+        with pytest.raises(iomodel.InputError, match="out: "):
             found.write(f"{tmp_path}/{bad}")
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(iomodel.InputError, match="is a directory; allowed: another name"):
@@ -451,7 +451,7 @@ BAD = {
     "--budget 0": "budget: 0.0 given; allowed: seconds, above 0",
     "--device x": "device: 'x' given; allowed: an integer in digits",
     "--base h1000": "base: 'h1000' is unknown",
-    "--output mine.txt": "output: 'mine.txt' given; allowed: a file that ends in .yaml",
+    "--output mine.txt": "out: 'mine.txt' given; allowed: a file that ends in .yaml",
     "--output no/mine.yaml": "no is not a directory",
     "more": "unexpected extra argument",
 }

@@ -260,7 +260,7 @@ def test_a_file_is_written_and_not_replaced(tmp_path: Path) -> None:
     assert iomodel.explorer.explore(target, **few()) == target
     first = target.read_text()
     assert first == iomodel.explorer.explore(**few())
-    with pytest.raises(iomodel.InputError, match=r"output: .* already exists; allowed: another name, or --force"):
+    with pytest.raises(iomodel.InputError, match=r"out: .* already exists; allowed: another name, or --force"):
         iomodel.explorer.explore(target, **few())
     assert iomodel.explorer.explore(target, overwrite=True, **few()) == target
 
@@ -268,10 +268,10 @@ def test_a_file_is_written_and_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"path": "page.txt"}, r"output: 'page.txt' given; allowed: a file that ends in .html or .htm"),
-        ({"path": "none/page.html"}, r"output: .* \(none is not a directory\)"),
-        ({"path": 3}, r"output: 3 given; allowed: the path of a .html or .htm file"),
-        ({"path": "a\0.html"}, r"output: .* given"),
+        ({"path": "page.txt"}, r"out: 'page.txt' given; allowed: a file that ends in .html or .htm"),
+        ({"path": "none/page.html"}, r"out: .* \(none is not a directory\)"),
+        ({"path": 3}, r"out: 3 given; allowed: the path of a .html or .htm file"),
+        ({"path": "a\0.html"}, r"out: .* given"),
         ({"algorithms": "flash2"}, r"algorithms: 'flash2' given; allowed: a list of names"),
         ({"algorithms": []}, r"algorithms: \[\] given"),
         ({"algorithms": ["flash9"]}, r"algorithm: 'flash9' is unknown"),
@@ -287,10 +287,10 @@ def test_bad_input_is_one_line(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (["explore", "--output", "x.txt"], "output: 'x.txt' given"),
+        (["explore", "--output", "x.txt"], "out: 'x.txt' given"),
         (["explore", "--port", "80"], "port: given without --serve; allowed: only with it"),
         (["explore", "--no-browser"], "no_browser: given without --serve"),
-        (["explore", "--serve", "--output", "x.html"], "output: given with --serve"),
+        (["explore", "--serve", "--output", "x.html"], "out: given with --serve"),
         (["explore", "--serve", "--port", "http"], "port: 'http' given"),
         (["explore", "--algorithms", "flash2,,"], "algorithms: 'flash2,,' given"),
         (["explore", "--serve", "--port", "99999", "--algorithms", "tiled_query", "--hardware", "t4"], "port: 99999"),

@@ -215,7 +215,7 @@ def test_the_command_links_to_its_call(
         (["flash2", "--link", *CALL, "--base", "a b"], "base: 'a b' given; allowed: an address without #"),
         (["flash2", "--link", *CALL, "--implementation", "x"], "implementation: 'x' is unknown; "),
         (["flash2", "--link", *CALL, "--algorithms", "flash2"], "algorithms: given with --link"),
-        (["flash2", "--link", *CALL, "--output", "x.html", "--base", "x"], "output: given with --link"),
+        (["flash2", "--link", *CALL, "--output", "x.html", "--base", "x"], "out: given with --link"),
         (["flash2", "--link", *CALL, "--serve"], "serve: given with --link; allowed: one of the two"),
         (["gemm", "--link", *CALL[:2], "--rows", "1", "--in-features", "1", "--out-features", "1"], "workload: Linear"),
         (["flash2", "--link", *CALL, "--order", "serpentine"], "order: given; allowed on the page: lse, packed"),

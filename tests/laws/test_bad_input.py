@@ -208,6 +208,14 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "zipped": [],
         },
     ),
+    "plan_array": (
+        iomodel.plan_array,
+        {"model": "llama-3-8b", "hardware": GPU, "prompt": [8, 16], "output": 2, "batch": 1, "count": 1},
+    ),
+    "step_array": (
+        iomodel.step_array,
+        {"model": "llama-3-8b", "hardware": GPU, "batch": [1], "q_len": 1, "kv_len": 8},
+    ),
     "sweep_plans": (
         iomodel.sweep_plans,
         {
@@ -346,11 +354,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "simulate a trace": (
         partial(iomodel.simulate, "llama-3-8b", GPU),
-        {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "concurrency": 2},
+        {"arrivals": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "concurrency": 2},
     ),
     "replay a trace": (
         partial(iomodel.simulate, "llama-3-8b", GPU),
-        {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "requests": 2},
+        {"arrivals": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "requests": 2},
     ),
     "crossover_context": (
         iomodel.planning.crossover_context,

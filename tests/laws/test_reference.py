@@ -65,6 +65,8 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     chosen = {"packed": draw(st.booleans())}
     if name == "eager":
         return chosen | {"dropout_pass": draw(st.booleans())}
+    if name == "two_products":
+        return chosen | {gemm: draw(tile) for gemm in GEMM_TILES}
     if name != "standard":
         splits = {"splits": draw(st.integers(1, 6))} if name == "split_kv" else {}
         return chosen | splits | {"block_q": draw(tile), "block_kv": draw(tile)}
@@ -80,7 +82,7 @@ def test_it_computes_attention(name: str, data: st.DataObject, shape: Shape) -> 
     output, lse = dense_attention(*shape.tensors(), shape.visible())
     # HBM starts as NaN, so equality also says that every output element was stored.
     np.testing.assert_allclose(run.O, output, rtol=1e-9, atol=1e-12)
-    if name in {"flash1", "flash2", "flash3", "split_kv"}:
+    if name in {"flash1", "flash2", "flash3", "split_kv", "two_products"}:
         assert run.LSE is not None
         np.testing.assert_allclose(run.LSE, lse, rtol=1e-9, atol=1e-12)
 
@@ -102,7 +104,7 @@ def test_outputs_are_written_once_or_read_back(name: str, data: st.DataObject, s
     run = shape.run(name, **data.draw(options(name)))
     assert run.writes["O"] - run.reads["O"] == run.O.size
     assert (run.reads["O"] > 0) <= (name in {"flash1", "small_cache"})
-    if name in {"flash2", "flash3", "split_kv"}:
+    if name in {"flash2", "flash3", "split_kv", "two_products"}:
         assert run.LSE is not None
         assert run.writes["LSE"] == run.LSE.size
 

@@ -20,6 +20,8 @@ BUILT = json.loads((HERE / "families.json").read_text(encoding="utf-8"))
 """Default configurations, and the parameters of the models built from them."""
 TABLE = json.loads((HERE.parents[1] / "iomodel" / "models" / "class_defaults.json").read_text(encoding="utf-8"))
 WITHOUT_CLASS = {"exaone", "minicpm", "minimax_m3", "nemotron_nas", "step3p7_text"}
+OLDER = {"baichuan", "bloom", "chatglm", "codegen", "dbrx", "gpt2", "gpt_bigcode", "gptj", "internlm2", "mpt", "opt"}
+"""Types with names of fields of their own, whose files give the fields."""
 ALONE: set[str] = {"nemotron_h", "zamba2"}
 """Types whose classes give a list of layers by default, which no rule repeats: refused without one."""
 
@@ -49,7 +51,7 @@ DEFAULT = [kind for kind in BUILT if is_default(kind)]
 
 
 def test_every_type_has_its_defaults_or_no_class() -> None:
-    assert {kind for kind in FAMILIES if not defaults(kind)} == WITHOUT_CLASS
+    assert {kind for kind in FAMILIES if not defaults(kind)} == WITHOUT_CLASS | OLDER
     assert len(DEFAULT) >= 80
 
 

@@ -314,7 +314,7 @@ LEAST = {
         ({"hidden_size": "64"}, "hidden_size: '64' given; allowed: an integer"),
         ({"hidden_size": True}, "hidden_size"),
         ({"hiden_size": 1}, "unknown key 'hiden_size'; did you mean 'hidden_size'?"),
-        ({"dtype": "fp4"}, "dtype: 'fp4' is unknown; did you mean 'nvfp4'?"),
+        ({"dtype": "fp4"}, "dtype: 'fp4' is unknown; did you mean 'nvfp4' or 'mxfp4'?"),
         ({"layers": [{"pattern": ["b"]}]}, "layers.0.pattern: 'b' is unknown"),
         ({"layers": [{"count": 10**12, "pattern": ["a"]}]}, "layers: 1000000000000 layers given; allowed: up to 10000"),
         ({"layers": []}, "layers"),
@@ -492,7 +492,7 @@ def test_the_command_line(capsys, tmp_path):
     [
         ("model llama9", "model: 'llama9' is unknown; did you mean"),
         ("model no/config.json", "cannot be read"),
-        ("model phi-4 --context 8k", "context: '8k' given"),
+        ("model phi-4 --context 8ki", "context: '8ki' given"),
         ("model phi-4 --context -1", "context: -1 given"),
         ("model phi-4 --kv-dtype fp4", "kv_dtype: 'fp4' is unknown"),
     ],

@@ -308,7 +308,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"model": "llama-9"}, "'llama-9' is unknown"),
     ({"hardware": "h900"}, "'h900' is unknown"),
     ({"dtype": "bf17"}, "dtype: 'bf17' is unknown"),
-    ({"weight_dtype": "int3"}, "weight_dtype: 'int3' is unknown"),
+    ({"weight_dtype": "int7"}, "weight_dtype: 'int7' is unknown"),
     ({"logits": "first"}, "logits: 'first' is unknown"),
     ({"attention_algorithm": "flash9"}, "'flash9' is unknown"),
     ({"layout": 4}, "layout: 4 given"),

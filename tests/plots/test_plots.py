@@ -475,7 +475,7 @@ def test_a_file_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
         (tmp_path / "none" / "x.png", {}, "none is not a directory"),
         (there, {"overwrite": False}, "already exists; allowed: another name, or --force"),
         (tmp_path / "folder.svg", {}, "is a directory"),
-        (3, {}, "output: 3 given"),
+        (3, {}, "out: 3 given"),
         ("/proc/self/x.png", {}, "cannot be written"),
     ]:
         with pytest.raises(iomodel.InputError, match=message) as failure:
@@ -591,7 +591,7 @@ def test_a_picture_without_a_name_is_named_after_its_command(
 BAD = {
     "plot": "plot: no picture given; allowed: roofline, breakdown, traffic, times, feasible",
     "plot pie": "allowed: roofline, breakdown, traffic, times, feasible",
-    f"plot traffic flash2 {SHAPE} --output x.gif": "output: 'x.gif' given; allowed: a file that ends in .png or .svg",
+    f"plot traffic flash2 {SHAPE} --output x.gif": "out: 'x.gif' given; allowed: a file that ends in .png or .svg",
     f"plot traffic flash9 {SHAPE} --output x.svg": "algorithm: 'flash9' is unknown; did you mean",
     f"plot traffic flash2 {SHAPE} --output x.svg --sram 64k": "sram: unit 'k' is not allowed here",
     f"plot traffic flash2 {SHAPE} --output x.svg --hardware h1": "hardware: 'h1' is unknown",

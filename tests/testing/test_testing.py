@@ -290,10 +290,7 @@ def test_without_hypothesis_one_line_says_what_to_install() -> None:
         "try:\n    from iomodel.testing import workloads\n"
         "except ValueError as error: print(type(error).__name__, error)"
     )
-    assert fresh(code) == (
-        "InputError hypothesis: not installed, but required for strategies; allowed: after pip install "
-        "'iomodel[testing]'"
-    )
+    assert fresh(code) == ("InputError hypothesis: not installed; strategies need it: pip install 'iomodel[testing]'")
 
 
 def test_the_names_are_there() -> None:

@@ -165,6 +165,7 @@ def blocks_of(case: Case) -> dict[str, int]:
     instances, rows = w.batch * w.heads // group, w.q_len * group
     q, kv = (-(-size // tiles.get(name, 1)) for size, name in ((rows, "block_q"), (w.kv_len, "block_kv")))
     dq = -(-rows // tiles.get("dq_block_q", 1))
+    scores, outputs = (-(-rows // tiles.get(name, 1)) for name in ("gemm1_m", "gemm2_m"))
     return {
         "flash1": instances,
         "flash1 backward": instances,
@@ -172,6 +173,8 @@ def blocks_of(case: Case) -> dict[str, int]:
         "flash3": instances * q,
         "tiled_query": instances * q,
         "small_cache": instances * q,
+        "S": instances * scores,
+        "O": instances * outputs * -(-w.value_dim // tiles.get("gemm2_n", 1)),
         "flash2 on each split": instances * q * case.options.get("splits", 1),
         "flash2 backward": instances * kv,
         "flash3 backward": instances * kv,

@@ -93,7 +93,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"mask": iomodel.BlockMask([[1]], 8, 4)}, "mask: blocks of shape (1, 1) given; allowed: shape (1, 2)"),
     ({"direction": "sideways"}, "direction: 'sideways' is unknown; allowed: forward, backward, both"),
     ({"direction": None}, "direction: None is unknown"),
-    ({"kv_dtype": "int5"}, "kv_dtype: 'int5' is unknown; did you mean 'int8'?"),
+    ({"kv_dtype": "int5"}, "kv_dtype: 'int5' is unknown; did you mean 'int8' or 'int4'?"),
     ({"kv_scales": "block"}, "kv_scales: 'block' given; allowed: 'head' or 'token'"),
     ({"kv_scales": True}, "kv_scales: True given; allowed: 'head' or 'token'"),
     ({"page_size": 0}, "page_size: 0 given; allowed: at least 1"),
@@ -120,7 +120,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"alibi": "yes"}, "alibi: 'yes' given; allowed: True or False"),
     ({"sinks": None}, "sinks: None given; allowed: True or False"),
     ({"q_lens": [8]}, "q_lens: [8] given for an unknown field"),
-    ({"causal": True}, "causal: True given for an unknown field"),
+    ({"causal": 1}, "causal: 1 given; allowed: True or False"),
 ]
 
 

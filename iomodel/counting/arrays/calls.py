@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.spellings import dtype_name
 from iomodel.counting.arrays.integers import LONG, as_integers, at_place, check_range, common_shape
 from iomodel.counting.evaluation.blocks import Part
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -183,18 +184,29 @@ def _check_together(checked: Calls) -> None:
 
 def _words(name: str, value: Any) -> Any:
     """Check the name of a dtype, or an array of names."""
-    if isinstance(value, str):
+    if isinstance(value := dtype_name(value), str):
         return value
     try:
         array = np.asarray(value if isinstance(value, list | tuple | np.ndarray) else 0)
     except ValueError:  # ragged; nested too deep
         array = np.empty(())
-    names, known = array.astype(object), ELEMENT_SIZE if name == "dtype" else KV_QUARTERS
+    names, known = spelled_here(array.astype(object)), ELEMENT_SIZE if name == "dtype" else KV_QUARTERS
     if not array.ndim or not all(isinstance(dtype, str) for dtype in names.flat):
         raise InputError(f"{name}: {shown(value)} given; allowed: {', '.join(known)}, or an array of these")
     for dtype in sorted(set(names.flat) - known.keys()):
         raise UnknownNameError(name, dtype, known)
-    return array.astype(str)
+    return names.astype(str)
+
+
+def spelled_here(names: Any) -> Any:
+    """Return an array of dtypes under the names of this library."""
+    try:
+        own = {name: dtype_name(name) for name in set(names.flat)}
+    except TypeError:  # no names, which the caller refuses
+        return names
+    if all(name is same for name, same in own.items()):
+        return names
+    return np.array([own[name] for name in names.flat], dtype=object).reshape(names.shape)
 
 
 def _sizes(names: Any, known: Mapping[str, int]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.quantities import quantity
 from iomodel.common.validation import LARGEST, as_integer, index
 from iomodel.errors import InputError, shown
 
@@ -39,9 +40,18 @@ def as_integers(name: str, value: Any, least: int = 1, late: bool = False) -> An
     return array.copy() if late and array.size < LONG else array
 
 
+def _read(name: str, value: Any) -> Any:
+    """Return a list without texts such as "8k" in it, which become the integers that they stand for."""
+    if isinstance(value, list | tuple):
+        return [_read(name, item) if isinstance(item, list | tuple | str) else item for item in value]
+    return quantity(name, value) if isinstance(value, str) else value
+
+
 def _array(name: str, value: Any, least: int) -> Any:
     try:
         array = np.asarray(value)
+        if array.dtype.kind == "U":
+            array = np.asarray(value := _read(name, value))
     except ValueError:  # ragged; nested too deep
         raise InputError(f"{name}: {shown(value)} given; {allowed(least)}, or an array of them") from None
     if array.ndim > MOST_AXES:

@@ -14,7 +14,7 @@ from iomodel.counting.bands import Count
 from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.floor_sum_node import FloorSum
-from iomodel.nests.symbols import BY_NAME, NAME_OF
+from iomodel.nests.symbols import BY_NAME, NAME_OF, by_name
 
 KNOWN = (Symbol, Integer, Rational, Add, Mul, Pow, floor, ceiling, Max, Min, FloorSum)
 """Allowed nodes of a formula; no other node is written as Python."""
@@ -29,7 +29,7 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
         A count over the alphabet of :mod:`iomodel.nests.symbols`.
     values : mapping
         A positive integer or an integer array for every symbol of the formula, by Python name
-        (``"block_q"``) or by symbol.
+        (``"block_q"``), letter (``"B_r"``) or symbol.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
         raise InputError(f"formula: {shown(formula)} given; allowed: a sympy expression of iomodel.expressions")
     if formula.has(Count):
         raise InputError("formula: has counts that depend on the data of a mask; allowed: iomodel.cost on a workload")
-    values = as_mapping("values", values, "{'q_len': 4096}")
+    values = by_name(as_mapping("values", values, "{'q_len': 4096}"))
     numbers = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
     numerator, denominator = fraction(formula)
     if denominator.free_symbols:  # a ratio of counts, such as intensity

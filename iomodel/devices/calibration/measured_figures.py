@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.common.results import Record
+from iomodel.common.units import UnitKind
 from iomodel.devices.calibration.experiments import Experiment, Run
 from iomodel.devices.device_fields import Measured
-from iomodel.devices.units import UnitKind
 
 REPEAT = 0.002
 """Target duration of a repeat, far above the clock's resolution [s]."""

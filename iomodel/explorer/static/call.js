@@ -328,14 +328,14 @@ class Call {
       const { batch, heads, q_len, value_dim, element_size } = this.given; // the output is always written
       return { compulsory: Number(batch * heads * q_len * value_dim * element_size) };
     }
-    const [, compulsory, pairs] = this.compulsory ?? (this.compulsory = this.formulas.exact(this.bounds, this.point));
+    const [, compulsory, pairs, gradients] = this.compulsory ?? (this.compulsory = this.formulas.exact(this.bounds, this.point));
     const found = { compulsory: Number(compulsory) };
     const size = Number(this.given.element_size);
     const { values } = this.calls.data.bounds;
-    const point = [Number(pairs), Number(this.numbers.head_dim), Number(this.numbers.value_dim)];
+    const point = [pairs, gradients, this.numbers.head_dim, this.numbers.value_dim].map(Number);
     for (const name of this.algorithm.directions[this.state.direction].classes) {
       const bound = values[name];
-      if (!bound.at) bound.at = new Function("A", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
+      if (!bound.at) bound.at = new Function("A", "R", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
       const [value, ...positive] = bound.at(...point, Math.max(1, Math.floor(bytes / size)));
       if (value > 0 && positive.every((one) => one > 0)) found[name] = value * size;
     }

@@ -119,8 +119,8 @@ def simulate(
     device, serving = as_device(hardware), as_engine(asked.service.get("engine"))
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
-    usual_budget = asked.service.get("step_tokens") or TOKEN_BUDGET
-    budget = as_integer("token_budget", usual_budget if token_budget is None else token_budget)
+    tokens = asked.service.get("step_tokens") if token_budget is None else token_budget
+    budget = TOKEN_BUDGET if tokens is None else as_integer("token_budget", tokens)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
     host = as_real("host_seconds", host_seconds, zero=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from iomodel.common.validation import Count, Distance, Model
+from iomodel.common.validation import Count, Distance, Measured, Model
 from iomodel.errors import InputError, shown
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
@@ -76,7 +76,7 @@ class Layout(Model):
     decode_context_parallel: Count = 1
     redundant_experts: Distance = 0
     devices_per_node: Count | None = None
-    network_bandwidth: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
+    network_bandwidth: Annotated[float, Measured, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _nested(self) -> Self:

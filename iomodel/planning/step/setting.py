@@ -250,12 +250,14 @@ def _elementwise(rows: int, channels: int, others: int, dtype: str, kv_dtype: st
 def stored(dtype: str) -> tuple[str, int | None]:
     """Split a type of weights into that of the numbers, and the weights per scale of two bytes.
 
-    >>> stored("int4-g128"), stored("nvfp4")
-    (('int4', 128), ('nvfp4', None))
+    Zero points are read as part of the scales. A type without a whole number of quarters of a bit has the group that
+    comes closest to its size.
+
+    >>> stored("int4-g128"), stored("nvfp4"), stored("q6_K")
+    (('int4', 128), ('nvfp4', None), ('int6', 28))
     """
     if dtype in WEIGHT_QUARTERS:
         return dtype, None
-    if dtype == "nf4-double":  # a byte for 64 weights, and four bytes for 16,384
-        return "int4", 128
-    name, _, group = dtype.partition("-g")
-    return name, int(group)
+    bits = 8 * WEIGHT_SIZE[dtype]
+    whole = next(width for width in (8, 6, 5, 4, 3, 2, 0) if width < bits)
+    return (f"int{whole}", round(16 / (bits - whole))) if whole else ("int2", None)

@@ -28,18 +28,18 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
     sizes = budget if unit == "elements" else np.maximum(1, 32 * budget // narrowest)
     if formulas.nodes:  # a mask given by data
         return _one_by_one(algorithm, calls, budget, unit)
-    _, compulsory, pairs = formulas.arrays([*point.values()], (), ())
+    _, compulsory, pairs, gradients = formulas.arrays([*point.values()], (), ())
     names = sorted(classes_of(find_algorithm(algorithm).classes, first.direction, first.latent))
 
-    def best(least: int, pairs: int, width: int, value_width: int, size: int, amount: int, *widths: int) -> int:
-        counted = Pairs(pairs, width, 0 if first.latent else value_width, value_width)
+    def best(least: int, pairs: int, summed: int, width: int, values: int, size: int, amount: int, *widths: int) -> int:
+        counted = Pairs(pairs, width, 0 if first.latent else values, values, gradients=summed)
         known = None if unit == "elements" else amount
         bounds = ((name, VALUES[name](counted, size)) for name in names)
         held = [bound_bytes_of(name, counted, value, widths, known) for name, value in bounds if value]  # type: ignore[arg-type]
         return max(least, *held, 0)
 
     widths = 32 * point["element_size"], point["kv_size"]
-    numbers = (compulsory, pairs, point["head_dim"], point["value_dim"], sizes, budget, *widths)
+    numbers = (compulsory, pairs, gradients, point["head_dim"], point["value_dim"], sizes, budget, *widths)
     whole = [np.asarray(number).astype(object) for number in numbers]
     largest = np.frompyfunc(best, len(whole), 1)(*whole)
     return narrowed(np.broadcast_to(np.asarray(largest, dtype=object), shape))

@@ -11,6 +11,7 @@ import numpy as np
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.progress import watched
+from iomodel.common.quantities import quantity
 from iomodel.common.validation import as_choice, as_integer, as_mapping
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
@@ -35,7 +36,7 @@ def crossovers(
     over: str = "length",
     metric: str = "bytes",
     tiles: Mapping[str, int] | None = None,
-    sram_bytes: int | None = None,
+    sram_bytes: int | str | None = None,
     sram_elements: int | None = None,
     alignment: int | None = None,
     start: int = 1,
@@ -113,7 +114,12 @@ def crossovers(
     axis = axis_for(over, workload)
     grid = _grid(start, limit, step, axis.limit)
     device = None if hardware is None else as_device(hardware)
-    budget = {"hardware": device, "sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+    budget = {
+        "hardware": device,
+        "sram_bytes": quantity("sram_bytes", sram_bytes),
+        "sram_elements": sram_elements,
+        "alignment": alignment,
+    }
     budget = {name: value for name, value in budget.items() if value is not None}
     shared = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     compared = contenders(algorithms, workload, shared, options, timed=metric == "time")

@@ -49,11 +49,11 @@ def bound_of(timed: Estimate, seconds: float, blocks: BlockGrid) -> Diagnosed:
     if ratio > FACTOR and share < 1 / FACTOR and (kind != "launch" or seconds > EAGER * len(timed.kernels)):
         kind = "latency/occupancy"
         lines.append(
-            f"{ratio:,.1f} times the model's {figure(timed.seconds * 1e6)} us: no resource is busy half of the time, "
-            "what is left is waiting"
+            f"{ratio:,.1f} x the predicted {figure(timed.seconds * 1e6)} us: every resource is idle more than half of "
+            "the time"
         )
     elif ratio < 1:
-        lines.append(f"faster than the model's {figure(timed.seconds * 1e6)} us")
+        lines.append(f"faster than the predicted {figure(timed.seconds * 1e6)} us")
     return Diagnosed(kind, nearest, (*lines, *_beside(timed, seconds, blocks)))
 
 
@@ -66,14 +66,14 @@ def _beside(timed: Estimate, seconds: float, blocks: BlockGrid) -> list[str]:
     if capacity is not None and timed.requested_bytes > timed.compulsory_bytes:
         size = f"the {timed.compulsory_bytes:,} B of compulsory traffic"
         if timed.compulsory_bytes <= capacity:
-            lines.append(f"{size} fit the L2 of {capacity:,} B: what is asked for again comes from there, not from HBM")
+            lines.append(f"{size} fit the L2 of {capacity:,} B: repeated reads hit the L2, not HBM")
         else:
             lines.append(f"{size} exceed the L2 of {capacity:,} B")
     latency = timed.hardware.quantities.get("measured.l2_latency")
     if isinstance(latency, Quantity) and units is not None:
         flying = timed.requested_bytes / seconds * float(latency.value) / min(units, blocks.blocks)
         lines.append(
-            f"a busy SM has {flying:,.0f} B on their way at a time (Little's law, L2 latency "
+            f"each busy SM has {flying:,.0f} B in flight (Little's law, L2 latency "
             f"{figure(float(latency.value) * 1e9)} ns)"
         )
     return lines

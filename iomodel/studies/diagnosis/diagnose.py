@@ -10,6 +10,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, finite
+from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
@@ -138,7 +139,7 @@ def diagnose(
     workload: Workload,
     hardware: Hardware | str,
     seconds: float,
-    tiles: Mapping[str, int] | None = None,
+    tiles: Mapping[str, Any] | None = None,
     *,
     blocks: int | None = None,
     parameters: Parameters = DEFAULT,
@@ -165,7 +166,7 @@ def diagnose(
     parameters : Parameters
         The assumptions of the time model beside the figures of the device.
     **options
-        Options of the algorithm, and ``packed=True``.
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -190,6 +191,7 @@ def diagnose(
     launched = None if blocks is None else as_integer("blocks", blocks)
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
+    tiles, options = split_choice(algorithm, tiles, options)
     kernel = modelled(Change(algorithm, call, tiles, FrozenDict(options), parameters), device)
     floor = physical_floor(kernel.estimate)
     if time < floor.seconds:

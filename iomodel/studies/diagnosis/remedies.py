@@ -49,7 +49,7 @@ class Remedy(Record):
     options: Mapping[str, Any]
     model_seconds: float
     gain: float = field(metadata=column(">gain", ",.2f"))
-    seconds: float = field(metadata=column(">time then", lambda time: f"{figure(time * 1e6)} us"))
+    seconds: float = field(metadata=column(">new time", lambda time: f"{figure(time * 1e6)} us"))
     floor: float
 
     @property

@@ -9,6 +9,7 @@ from iomodel.studies.diagnosis.remedies import Remedy
 
 if TYPE_CHECKING:
     from iomodel.studies.diagnosis.diagnose import Diagnosis
+    from iomodel.studies.diagnosis.facts import WorkingSet
 
 Row = tuple[str, str, str]
 
@@ -69,7 +70,9 @@ def _bound(diagnosis: Diagnosis) -> list[Row]:
 
 def _moved(diagnosis: Diagnosis) -> list[Row]:
     spare = sum(tensor.spare_bytes for tensor in diagnosis.redundancy)
-    tensors = [(f"  {tensor.tensor} moves", figure(tensor.times), "times") for tensor in diagnosis.redundancy]
+    tensors = [
+        (f"  traffic of {tensor.tensor}", figure(tensor.times), "x the least") for tensor in diagnosis.redundancy
+    ]
     return [
         ("requests / compulsory traffic", figure(diagnosis.figures["redundancy"]), "-"),
         *tensors,
@@ -83,7 +86,7 @@ def _machine(diagnosis: Diagnosis) -> list[Row]:
         (
             f"working set: {working_set.name}",
             f"{working_set.bytes:,}",
-            f"B; SM {_fits(working_set.fits_sm)}, L2 {_fits(working_set.fits_l2)}",
+            f"B; {_fits(working_set)}",
         )
         for working_set in diagnosis.working_sets
     ]
@@ -93,5 +96,8 @@ def _machine(diagnosis: Diagnosis) -> list[Row]:
     return [*sets, (f"thread blocks{of}", f"{grid.blocks:,}", "-"), ("waves", f"{grid.waves:,}", "-"), *idle, chip]
 
 
-def _fits(fits: bool | None) -> str:
-    return "unknown" if fits is None else "holds it" if fits else "does not"
+def _fits(working_set: WorkingSet) -> str:
+    """Name the memories that hold a working set, and those that do not."""
+    verbs = {True: "fits {}", False: "does not fit {}", None: "{} unknown"}
+    memories = {"an SM": working_set.fits_sm, "the L2": working_set.fits_l2}
+    return ", ".join(verbs[fits].format(name) for name, fits in memories.items())

@@ -23,7 +23,7 @@ def import_xarray() -> Any:
     try:
         import xarray
     except ImportError:
-        raise InputError(f"xarray: not installed, and sweeps need it; allowed: after {EXTRA}") from None
+        raise InputError(f"xarray: not installed; sweeps need it: {EXTRA}") from None
     return xarray
 
 

@@ -28,7 +28,7 @@ def import_distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise InputError(f"distributed: not installed, and a cluster needs it; allowed: after {EXTRA}") from None
+        raise InputError(f"distributed: not installed; a cluster needs it: {EXTRA}") from None
     return distributed
 
 

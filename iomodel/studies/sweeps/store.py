@@ -59,7 +59,7 @@ def import_zarr() -> Any:
         import dask.array  # noqa: F401
         import zarr
     except ImportError as error:
-        raise InputError(f"{error.name}: not installed, and a store needs it; allowed: after {EXTRA}") from None
+        raise InputError(f"{error.name}: not installed; a store needs it: {EXTRA}") from None
     return zarr
 
 

@@ -52,7 +52,7 @@ def _parquet(frames: Iterator[Any], path: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise InputError(f"pyarrow: not installed, and Parquet needs it; allowed: after {EXTRA}") from None
+        raise InputError(f"pyarrow: not installed; Parquet needs it: {EXTRA}") from None
     writer = None
     try:
         for frame in frames:

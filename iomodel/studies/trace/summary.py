@@ -67,7 +67,7 @@ class TraceSummary(Result):
 
     @property
     def compute_time(self) -> float | None:
-        """FLOPs over the peak of the device, in `unit`; function values take no time here."""
+        """FLOPs over the peak of the device, in `unit`; exponentials take no time here."""
         return self.rates.compute_time(self.flops)
 
     @property

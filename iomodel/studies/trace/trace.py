@@ -18,7 +18,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.output_files import in_one_step
 from iomodel.common.results import check_keys, decoded_fields
 from iomodel.common.tabular import Tabular
-from iomodel.common.validation import as_integer, as_mapping
+from iomodel.common.validation import as_integer
+from iomodel.counting.choice import split_choice
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
@@ -181,7 +182,7 @@ def trace(
     algorithm: AlgorithmLike,
     workload: Workload,
     hardware: Hardware | str | None = None,
-    tiles: Mapping[str, int] | None = None,
+    tiles: Mapping[str, Any] | None = None,
     *,
     heads: int | str = 1,
     most_events: int = MOST_EVENTS,
@@ -190,8 +191,8 @@ def trace(
     """Trace an algorithm tile by tile on a simulated memory.
 
     Every statement of the declaration becomes an event on each of its tiles, with the level of both memories after it
-    and its time. Events are sequential: no load overlaps a product. A single head has the whole device, and function
-    values take no time.
+    and its time. Events are sequential: no load overlaps a product. A single head has the whole device, and
+    exponentials take no time.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def trace(
     most_events : int
         The highest allowed number of events [-].
     **options
-        Options of the algorithm, and ``packed=True``.
+        Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
     Raises
     ------
@@ -229,9 +230,10 @@ def trace(
     True
     """
     call = _traced(workload)
+    tiles, options = split_choice(algorithm, tiles, options)
     asked = Question.ask(algorithm, call, hardware, options=options)
     device = asked.hardware
-    tile_mapping = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
+    tile_mapping = tiles or {}
     if tiles is None and asked.bound({}, tiled=False).tiles:
         if device is None:
             raise InputError("tiles: none given; allowed: tiles, or a hardware whose best tiles are traced")

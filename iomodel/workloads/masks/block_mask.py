@@ -71,6 +71,8 @@ class BlockMask(Tabulated):
     Dao et al., FlashAttention, arXiv:2205.14135, section 3.3 and Proposition 4.
     """
 
+    by_position = ("blocks", "block_q", "block_kv")
+
     blocks: Annotated[NDArray[np.bool_], PlainValidator(_table), PlainSerializer(_written)]
     block_q: Count
     block_kv: Count

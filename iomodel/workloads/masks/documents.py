@@ -56,6 +56,8 @@ class Documents(Tabulated):
     21
     """
 
+    by_position = ("lengths", "causal")
+
     lengths: Annotated[tuple[int, ...], BeforeValidator(_lengths)]
     causal: Annotated[bool, Field(strict=True)] = False
 

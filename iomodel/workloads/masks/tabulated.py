@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from iomodel.common.cache import BoundedCache
 from iomodel.common.validation import Model, as_choice, as_integer
-from iomodel.errors import InputError
 
 Axis = Literal["query", "key"]
 Spans = list[tuple[int, int]]
@@ -48,15 +47,6 @@ class Tabulated(Model):
 
     Masks are frozen values: equal data give equal masks with equal hashes in every process.
     """
-
-    def __init__(self, /, *values: Any, **fields: Any) -> None:
-        names = list(type(self).model_fields)
-        if len(values) > len(names):
-            allowed = ", ".join(names)
-            raise InputError(f"{type(self).__name__}: {len(values)} values given; allowed: {len(names)} ({allowed})")
-        super().__init__(**dict(zip(names, values, strict=False)), **fields)
-
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def tiles(self, outer: Axis, u: int, v: int, q_len: int, kv_len: int, group: int = 1) -> TileCounts:
         """Count the visited tiles.

@@ -1,0 +1,82 @@
+"""Commands about schedules: `optimum` and `bounds`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from iomodel.cli import values
+from iomodel.cli.documented import given, of
+from iomodel.cli.masks import mask as typed_mask
+from iomodel.cli.output import emit
+from iomodel.cli.shared_options import (
+    ALGORITHM,
+    KIND,
+    OF_LAYER,
+    OF_RECURRENCE,
+    WORKLOAD,
+    Algorithm,
+    Json,
+    algorithm_names,
+)
+from iomodel.cli.signature import with_options
+from iomodel.common.display import Table
+from iomodel.nests.feature_names import FEATURE_NAMES
+
+LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
+BOUNDS = "counting.bounds:lower_bounds"
+Bounded = Annotated[
+    str | None,
+    typer.Argument(
+        help="The algorithm, whose classes of bounds apply; by default the bounds of every schedule.",
+        autocompletion=algorithm_names,
+        show_default=False,
+    ),
+]
+
+
+def options_by_name(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Collect the options of an algorithm and the features of a call that a formula depends on."""
+    named = {name: True for name in (*FEATURE_NAMES, *LAYER_FEATURES) if arguments.get(name)}
+    return {**values.options(arguments), **named}
+
+
+@with_options(KIND, ALGORITHM)
+def optimum(
+    algorithm: Algorithm,
+    *,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")] = False,
+    json: Json = False,
+    **arguments: Any,
+) -> None:
+    """Derive the tiles of least traffic as formulas of N, d and M, with the leading term of the traffic.
+
+    Example:
+      iomodel optimum flash2 --mask causal
+    """
+    from iomodel.counting.optimum import optimum as derive
+
+    direction = arguments["direction"] or "forward"
+    best = derive(algorithm, typed_mask(arguments), direction, **options_by_name(arguments))
+    emit(best.latex() if latex else best if json else str(best), json and not latex)
+
+
+@with_options(WORKLOAD, of(BOUNDS, "Memory: exactly one", "sram_bytes sram_elements"), of(BOUNDS, "Solver", "units"))
+def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -> None:
+    """Compute the lower bounds on HBM traffic in a memory, each with the class of schedules that it holds for.
+
+    Example:
+      iomodel bounds flash2 --q-len 8192 --head-dim 128 --sram-bytes '227 KiB'
+    """
+    from iomodel.counting.bounds import lower_bounds
+
+    call: Any = values.workload(arguments, algorithm)
+    asked = (call,) if algorithm is None else (algorithm, call)
+    found = lower_bounds(*asked, **given(arguments, BOUNDS, "sram_bytes sram_elements units"))
+    if json:
+        emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}}, as_json=True)
+        return
+    rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
+    title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"
+    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows))

@@ -1,0 +1,77 @@
+"""Quantities with units and counts with suffixes: the one reader of the Python functions and of the commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from iomodel.common.units import UnitKind
+from iomodel.errors import InputError, shown
+
+LARGEST = 10**18
+"""Largest accepted length, count or size, far above any use."""
+BYTES = UnitKind("B", 1, LARGEST, whole=True)
+SECONDS = UnitKind("s", 1e-12, 1e9, zero=True)
+RATES = UnitKind("B/s", 1, 1e15)
+TIMES = frozenset({"ttft", "tpot", "host_seconds", "host_launch", "kernel_launch", "seconds"})
+"""Arguments that are times."""
+BANDWIDTHS = frozenset({"link", "network_bandwidth", "host_bandwidth", "disk_bandwidth"})
+"""Arguments that are rates of bytes."""
+LIKELY: Mapping[str, float] = {"ttft": 60.0, "tpot": 1.0}
+"""The longest latency that a number without a unit can mean [s]; above it milliseconds were meant."""
+SUFFIXES: Mapping[str, int] = {
+    **{letter: 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{letter: 1024**power for power, letter in enumerate("KMGT", 1)},
+}
+"""Suffixes of counts, as vLLM reads them (vllm/engine/arg_utils.py, human_readable_int): 8k is 8,000, 8K is 8,192."""
+_COUNT = re.compile(r"(\d{1,40})(?:\.(\d{1,40}))?([kmgtKMGT])", re.ASCII)
+
+
+def unit_of(name: str) -> UnitKind | None:
+    """Return the unit of an argument, by its name; None for a plain number."""
+    last = name.rpartition(".")[2]
+    if last in TIMES:
+        return SECONDS
+    return RATES if last in BANDWIDTHS else BYTES if last.endswith("_bytes") else None
+
+
+def count(value: Any) -> Any:
+    """Return the integer of a text with a suffix; any other value unchanged.
+
+    >>> count("8k"), count("8K"), count("1.5k"), count("8,192")
+    (8000, 8192, 1500, '8,192')
+    """
+    match = _COUNT.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    whole, part, suffix = match.groups()
+    scaled, rest = divmod(int(whole + (part or "")) * SUFFIXES[suffix], 10 ** len(part or ""))
+    return value if rest else scaled
+
+
+def quantity(name: str, value: Any) -> Any:
+    """Return the number of a text with a unit in the base unit of an argument; any other value unchanged.
+
+    >>> quantity("sram_bytes", "227 KiB"), quantity("tpot", "50ms"), quantity("link", "50GB/s"), quantity("q_len", "8k")
+    (232448, 0.05, 50000000000, 8000)
+    >>> quantity("tpot", 50)
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: tpot: 50 given without a unit; allowed: seconds up to 1, or with a unit, such as '50ms'
+    """
+    unit = unit_of(name)
+    if not isinstance(value, str):
+        most = LIKELY.get(name.rpartition(".")[2])
+        if most is not None and type(value) in (int, float) and most < value < float("inf"):
+            raise InputError(
+                f"{name}: {shown(value)} given without a unit; allowed: seconds up to {most:g}, or with a unit, such "
+                f"as '{shown(value, 12)}ms'"
+            )
+        return value
+    if unit is None or value.isdigit():
+        return count(value)
+    try:
+        return unit.number(value)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None

@@ -1,0 +1,42 @@
+"""Intervals of the times of a plan, read off published figures.
+
+The interval of a kind of time is the shortest one of the ratios of measured to predicted times that holds 80 % of the
+working rows of the kind (the open rows of tests/measured/serving*.csv, each asked as one call of `plan`;
+`shortest_intervals` of benchmarks/serving_newcomer.py prints them). The rows of many dense requests hold runs whose
+prompts were partly cached, which makes their interval wide to the fast side.
+"""
+
+from __future__ import annotations
+
+from iomodel.models.spec import ModelSpec
+
+FEW = 16
+"""Requests in a replica from which a batch counts as many [-]."""
+SHARE = 0.8
+"""Share of the working rows within an interval [-]."""
+TPOT = {
+    ("dense", "few"): (1.01, 1.17),
+    ("dense", "many"): (0.36, 1.12),
+    ("experts", "few"): (0.94, 1.38),
+    ("experts", "many"): (0.91, 1.25),
+}
+"""Ratios of measured to predicted times per token: 17, 26, 31 and 35 rows [-]."""
+TTFT = {"dense": (0.78, 1.16), "experts": (0.40, 1.35)}
+"""The same of first tokens of a server: 8 and 15 rows [-]."""
+
+
+def kind_of_model(model: ModelSpec) -> str:
+    """Name the kind of a model: with experts, or dense."""
+    return "experts" if any(layer.mlp is not None and layer.mlp.experts for layer in model.counted) else "dense"
+
+
+def tpot_interval(model: ModelSpec, batch: int, tpot: float) -> tuple[float, float]:
+    """Return the interval of a time per token [s]."""
+    low, high = TPOT[kind_of_model(model), "few" if batch < FEW else "many"]
+    return low * tpot, high * tpot
+
+
+def ttft_interval(model: ModelSpec, ttft: float) -> tuple[float, float]:
+    """Return the interval of a time to the first token in a server [s]."""
+    low, high = TTFT[kind_of_model(model)]
+    return low * ttft, high * ttft

@@ -1,0 +1,191 @@
+"""Synonyms of names of fields, options, commands and values, for Python and the command line alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+
+SAME = {
+    # devices and layouts
+    "hardware": "gpu device hw accelerator gpu_type gpu_name gpu_model device_name chip",
+    "tensor_parallel": "tp tp_size tensor_parallel_size tensor_model_parallel_size tensor_parallelism",
+    "pipeline_parallel": "pp pp_size pipeline_parallel_size pipeline_model_parallel_size pipeline_parallelism",
+    "expert_parallel": "ep ep_size expert_parallel_size expert_model_parallel_size expert_parallelism",
+    "context_parallel": "cp cp_size context_parallel_size",
+    "decode_context_parallel": "dcp dcp_size decode_context_parallel_size",
+    "data_parallel": "dp dp_size data_parallel_size",
+    "prefill_tensor_parallel": "prefill_tp prefill_tp_size",
+    "decode_tensor_parallel": "decode_tp decode_tp_size",
+    "prefill": "prefill_hardware prefill_gpu prefill_device",
+    "decode": "decode_hardware decode_gpu decode_device",
+    "count": "num_gpus n_gpus ngpus gpu_count num_devices n_devices device_count",
+    "max_devices max_count": "max_gpus most_devices most_gpus",
+    # requests
+    "prompt": "input input_len input_length input_tokens isl prompt_len prompt_length prompt_tokens random_input_len",
+    "output": "output_len output_length output_tokens osl max_tokens max_new_tokens new_tokens random_output_len",
+    "load": "qps rps request_rate arrival_rate requests_per_second",
+    "ttft": "time_to_first_token max_ttft ttft_slo slo_ttft",
+    "tpot": "itl tbt time_per_output_token inter_token_latency max_tpot tpot_slo slo_tpot",
+    "concurrency": "max_concurrency num_users users",
+    "requests": "num_requests num_prompts n_requests",
+    "arrivals trace": "trace_file",
+    "memory_utilization": "gpu_memory_utilization gmu",
+    "token_budget": "max_num_batched_tokens max_batched_tokens chunked_prefill_size",
+    "shared_tokens": "shared_prefix prefix_len prefix_tokens",
+    "hit_rate": "cache_hit_rate prefix_hit_rate",
+    "draft_tokens": "num_speculative_tokens speculative_tokens spec_tokens gamma",
+    "acceptance": "acceptance_rate accept_rate",
+    "draft": "draft_model speculative_model",
+    "price price_per_hour prices": "hourly_price price_per_hour prices cost_per_hour price_per_gpu_hour",
+    "micro_batch": "mbs micro_batch_size",
+    # calls
+    "q_len seq_len": "seqlen sequence_length seq_length seq",
+    "q_len": "seq_len seqlen_q seq_len_q q_seq_len query_len num_queries n_q nq q_length",
+    "kv_len": "seqlen_k seqlen_kv seq_len_k seq_len_kv kv_seq_len num_keys n_k nk k_len key_len cache_len kv_length",
+    "head_dim": "d d_head head_size hdim headdim dim_head head_dimension d_k",
+    "value_dim": "d_v dv v_head_dim head_dim_v headdim_v value_head_dim hdim_v",
+    "heads": "num_heads n_heads nheads num_attention_heads q_heads num_q_heads num_query_heads n_head h",
+    "kv_heads": "num_kv_heads n_kv_heads num_key_value_heads nheads_k nheads_kv n_head_kv h_kv h_k",
+    "batch": "batch_size bs bsz b max_num_seqs max_batch_size global_batch_size gbs",
+    "batches": "batch_sizes",
+    "dtype": "data_type datatype torch_dtype",
+    "kv_dtype": "kv_cache_dtype cache_dtype kv_type kv_precision",
+    "page_size": "kv_block_size page_block_size",
+    "vocab_size": "vocab",
+    # tiles and kernels
+    "block_q": "b_r br block_size_q q_block q_tile tile_q kblockm",
+    "block_kv": "b_c bc block_size_kv kv_block kv_tile tile_kv kblockn",
+    "warps": "num_warps n_warps",
+    "stages": "num_stages n_stages",
+    "splits": "num_splits n_splits num_kv_splits kv_splits",
+    "implementation": "kernel impl",
+    "sram_bytes": "smem smem_bytes shared_memory shared_memory_bytes sram_size",
+    "time seconds": "time seconds measured measured_time measured_seconds runtime elapsed time_s",
+    # files
+    "out": "output csv plot out_file output_file outfile save",
+    # arguments of commands
+    "algorithm algorithms": "algo",
+    "model": "model_name model_path model_id",
+    # values
+    "causal": "lower_triangular tril",
+    "forward": "fwd",
+    "backward": "bwd",
+    "both": "fwd_bwd fwd+bwd fwdbwd forward+backward",
+    "trtllm": "trt_llm tensorrt_llm tensorrt trt",
+}
+"""Words that mean the same as a name, by that name; of several names, the first that a place takes is meant."""
+LIKELY = {
+    "prefill decode": "hardware gpu device",
+    "count hardware": "gpus devices",
+    "count expert_parallel": "dp data_parallel data_parallel_size replicas",
+    "prompt q_len": "seq_len seqlen sequence_length tokens context length isl input max_model_len",
+    "link network_bandwidth": "bandwidth interconnect network nvlink",
+    "page_size block_q block_kv": "block_size",
+    "block_q block_kv": "tiles tile tile_size block block_m block_n tile_m tile_n",
+    "weight_dtype": "quantization quant quantize weights weight_type wdtype w_dtype",
+    "implementation engine": "backend attention_backend",
+    "recompute": "checkpointing activation_checkpointing gradient_checkpointing remat",
+    "shard": "zero fsdp zero_stage",
+    "tpot ttft": "latency slo",
+    "price": "cost",
+    "window window_left": "sliding sliding_window swa local window_size attention_window",
+    "full": "none no_mask bidirectional dense unmasked",
+    "documents": "varlen document doc ragged",
+    "blocks": "block_sparse block_mask",
+    "out": "file",
+    "json": "format as_json",
+    "memory_utilization": "mem_fraction_static memory_fraction",
+    "standard tiled_query": "naive vanilla unfused math",
+    "flash2 flash3": "flash_attention flashattention flash_attn fa sdpa",
+    "flash1": "fa1 flashattention1 flash_attention_1 flash_attn_1",
+    "flash2": "fa2 flashattention2 flash_attention_2 flash_attn_2 flash4 fa4 flashattention4 flash_attention_4",
+    "flash3": "fa3 flashattention3 flash_attention_3 flash_attn_3",
+    "split_kv": "flash_decoding flash_decode flashdecoding split_k paged_attention decode_attention",
+    "mamba1 mamba2": "mamba ssm selective_scan",
+    "mamba2": "ssd",
+    "chunked_scan": "gla deltanet gated_deltanet gated_delta_net kda lightning_attention retnet",
+    "linear_transformer chunked_scan": "linear_attention",
+    "gemm": "linear matmul mm",
+    "fused_mlp split_mlp": "moe ffn mlp",
+    "nvfp4 mxfp4": "fp4 float4 e2m1",
+    "int4-g128": "awq gptq w4a16",
+    "nf4": "bnb bitsandbytes qlora",
+    "time": "speed fastest latency",
+    "traffic": "bytes io hbm",
+    "tiles": "tune autotune search optimize optimise",
+    "check": "occupancy fit fits spill",
+    "cost": "count flops traffic bytes",
+    "estimate": "time latency predict runtime roofline",
+    "diagnose": "explain profile why bottleneck",
+    "plan": "serve capacity memory deploy size",
+    "simulate": "bench benchmark",
+    "disaggregate": "pd pd_disaggregation",
+    "hardware": "list_hardware specs",
+    "algorithms": "list list_algorithms kernels implementations",
+    "model": "list_models",
+    "plot": "draw picture figure",
+}
+"""Words that probably mean one of some names: a message suggests those that its place takes."""
+COMMANDS = {
+    "tiles": "solve",
+    "formula": "expressions formulas expression",
+    "crossover": "crossovers",
+    "train": "train_step training",
+    "bounds": "lower_bounds bound lower_bound",
+    "hardware": "devices gpus gpu device",
+    "model": "models",
+    "algorithms": "algorithm",
+    "--help": "help",
+    "--version": "version",
+}
+"""Words that mean the same as a command."""
+ABSENT = {
+    "fp4 float4 e2m1": "4-bit types are those of K and V (kv_dtype) and of weights (weight_dtype)",
+    "cudnn": "no kernel of cuDNN is on file",
+    "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
+    "no_cuda verbose quiet debug log_level": "an answer depends on none",
+}
+"""What to say of words that name something known, where no name means it."""
+
+
+def key(word: str) -> str:
+    """Fold the spelling of a word: letters of one case, words joined by an underscore.
+
+    >>> key("--Seq-Len"), key("Flash Attention")
+    ('seq_len', 'flash_attention')
+    """
+    return word.strip().lstrip("-").lower().replace("-", "_").replace(" ", "_")
+
+
+def same(word: str, names: Collection[str], table: Mapping[str, str] = SAME) -> str | None:
+    """Return the one of some names that a synonym means for certain; None for any other word.
+
+    >>> same("tp", ["pipeline_parallel", "tensor_parallel"]), same("seq-len", ["q_len"]), same("x", ["q_len"])
+    ('tensor_parallel', 'q_len', None)
+    """
+    return next((name for name in _meanings(word, table) if name in names), None)
+
+
+def meant(word: str, names: Collection[str]) -> list[str]:
+    """List those of some names that a synonym means, for certain or probably.
+
+    >>> meant("sliding", ["full", "causal", "window"]), meant("input", ["output", "prompt"])
+    (['window'], ['prompt'])
+    """
+    found = (*_meanings(word, SAME), *_meanings(word, LIKELY), *_meanings(word, COMMANDS))
+    return [name for name in dict.fromkeys(found) if name in names]
+
+
+def known(word: str) -> bool:
+    """Check whether a word is in a table, so that no name is guessed from its letters."""
+    return any(key(word) in words.split() for words in (*SAME.values(), *LIKELY.values(), *ABSENT))
+
+
+def absence(word: str) -> str:
+    """Return what to say of a word that names something known without a name here; empty for any other word."""
+    return next((text for words, text in ABSENT.items() if key(word) in words.split()), "")
+
+
+def _meanings(word: str, table: Mapping[str, str]) -> Iterable[str]:
+    folded = key(word)
+    return chain.from_iterable(names.split() for names, words in table.items() if folded in words.split())

@@ -1,0 +1,194 @@
+"""Words of a command line that mean a name for certain, and hints for those that mean one probably."""
+
+from __future__ import annotations
+
+import pytest
+from typer import Context
+from typer.core import TyperCommand
+
+from iomodel.cli.app import main
+from iomodel.cli.commands import COMMANDS, Commands
+from iomodel.cli.spellings import command_meant, respelled
+from iomodel.errors import InputError
+from iomodel.synonyms import ABSENT, LIKELY, SAME, key, known, meant, same
+from iomodel.workloads.dtypes import WEIGHT_SIZE
+
+CALL = "--q-len 512 --head-dim 64"
+H100 = "--hardware h100-sxm5"
+LOAD = "--prompt 2048 --output 256"
+
+ACCEPTED = {
+    # as strangers typed them
+    f"plan llama-3-8b {H100} {LOAD} --tp 2": f"plan llama-3-8b {H100} {LOAD} --tensor-parallel 2",
+    f"plan llama-3-8b {H100} --input 1024 --output 256": f"plan llama-3-8b {H100} --prompt 1024 --output 256",
+    "plan llama-3-8b --pp 2 --ep 8": "plan llama-3-8b --pipeline-parallel 2 --expert-parallel 8",
+    "plan llama-3-8b --isl 1024 --osl 256": "plan llama-3-8b --prompt 1024 --output 256",
+    "plan llama-3-8b --input-len=1024 --output-len=256": "plan llama-3-8b --prompt=1024 --output=256",
+    "tiles flash2 --seq-len 512 --head-dim 64": "tiles flash2 --q-len 512 --head-dim 64",
+    f"tiles flash2 {CALL} --device h100-sxm5": f"tiles flash2 {CALL} {H100}",
+    f"tiles flash2 {CALL} --gpu h100-sxm5": f"tiles flash2 {CALL} {H100}",
+    f"estimate flash2 {CALL} --tiles 128x64": f"estimate flash2 {CALL} --block-q 128 --block-kv 64",
+    f"estimate flash2 {CALL} --tiles=128x64": f"estimate flash2 {CALL} --block-q 128 --block-kv 64",
+    f"cost flash2 {CALL} --causal": f"cost flash2 {CALL} --mask causal",
+    "diagnose flash2 --seconds 1ms": "diagnose flash2 --time 1ms",
+    # of our own
+    "plan llama-3-8b --tensor-parallel-size 2": "plan llama-3-8b --tensor-parallel 2",
+    "plan llama-3-8b --gpu-memory-utilization 0.9": "plan llama-3-8b --memory-utilization 0.9",
+    "plan llama-3-8b --kv-cache-dtype fp8 --max-num-seqs 64": "plan llama-3-8b --kv-dtype fp8 --batch 64",
+    "plan --model llama-3-8b --num-gpus 4": "plan llama-3-8b --count 4",
+    "plan --model=llama-3-8b --dcp 2": "plan llama-3-8b --decode-context-parallel 2",
+    "plan llama-3-8b --price-per-hour 2": "plan llama-3-8b --price 2",
+    "fleet llama-3-8b --qps 20 --itl 50ms": "fleet llama-3-8b --load 20 --tpot 50ms",
+    "fleet llama-3-8b --time-to-first-token 500ms": "fleet llama-3-8b --ttft 500ms",
+    "simulate llama-3-8b --request-rate 4 --num-prompts 100": "simulate llama-3-8b --load 4 --requests 100",
+    "simulate llama-3-8b --max-num-batched-tokens 2048": "simulate llama-3-8b --token-budget 2048",
+    "simulate llama-3-8b --max-concurrency 8": "simulate llama-3-8b --concurrency 8",
+    "disaggregate llama-3-8b --prefill-tp 2 --decode-tp 4":
+        "disaggregate llama-3-8b --prefill-tensor-parallel 2 --decode-tensor-parallel 4",
+    "disaggregate llama-3-8b --prefill-gpu h100-sxm5": "disaggregate llama-3-8b --prefill h100-sxm5",
+    "train llama-3-8b --sequence-length 4096": "train llama-3-8b --seq-len 4096",
+    "train llama-3-8b --global-batch-size 64 --micro-batch-size 2 --dp 8":
+        "train llama-3-8b --batch 64 --micro-batch 2 --data-parallel 8",
+    "tiles flash2 --seqlen-q 512 --hdim 64": "tiles flash2 --q-len 512 --head-dim 64",
+    "tiles flash2 --seqlen-k 512 --num-kv-heads 8 --num-heads 32": "tiles flash2 --kv-len 512 --kv-heads 8 --heads 32",
+    "tiles flash2 --batch-size 4 --head-size 64": "tiles flash2 --batch 4 --head-dim 64",
+    "tiles --algorithm flash2 --kernel triton": "tiles flash2 --implementation triton",
+    "tiles flash2 --smem '227 KiB'": "tiles flash2 --sram-bytes '227 KiB'",
+    "check flash2 --num-warps 4 --num-stages 2": "check flash2 --warps 4 --stages 2",
+    "check flash2 --B_r 128 --B_c 64": "check flash2 --block-q 128 --block-kv 64",
+    "cost split_kv --num-splits 4": "cost split_kv --splits 4",
+    "crossover flash2 standard --d 64": "crossover flash2 standard --head-dim 64",
+    "pareto llama-3-8b --tpot-slo 20ms": "pareto llama-3-8b --tpot 20ms",
+    "compare flash2 --value-head-dim 64": "compare flash2 --value-dim 64",
+}  # fmt: skip
+"""Command lines, with the command line that each stands for."""
+
+HINTED = {
+    # as strangers typed them
+    f"disaggregate llama-3-8b {H100} {LOAD}": "did you mean --prefill or --decode?",
+    f"tiles gpt2 {CALL} {H100}": "'gpt2' is unknown; this model is not on file; allowed:",
+    "model gpt2": "'gpt2' is unknown; this model is not on file; allowed:",
+    f"tiles naive {CALL} {H100}": "did you mean 'standard' or 'tiled_query'?",
+    f"tiles flash2 {CALL} {H100} --mask sliding": "mask: 'sliding' is unknown; did you mean 'window'?",
+    "formula flash-attention": "did you mean 'flash2' or 'flash3'?",
+    f"tiles flash2 {CALL} {H100} --dtype fp4": "kv_dtype",
+    f"estimate flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
+    f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
+    "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
+    "calibrate --gpu h100-sxm5": "--gpu: no option of iomodel calibrate",
+    # of our own
+    "plan llama-3-8b --gpus 4": "did you mean --count or --hardware?",
+    "plan llama-3-8b --data-parallel 4": "did you mean --count or --expert-parallel?",
+    "plan llama-3-8b --quantization fp8": "did you mean --weight-dtype?",
+    "plan llama-3-8b --block-size 16": "did you mean --page-size?",
+    "plan llama-3-8b --max-model-len 4096": "did you mean --prompt?",
+    "disaggregate llama-3-8b --bandwidth 50GB/s": "did you mean --link?",
+    "train llama-3-8b --gradient-checkpointing": "did you mean --recompute?",
+    "train llama-3-8b --zero 3": "did you mean --shard?",
+    "fleet llama-3-8b --latency 50ms": "did you mean --tpot or --ttft?",
+    "tiles flash2 --sliding-window 4096": "did you mean --window-left?",
+    "tiles flash2 --block-size 128": "did you mean --page-size?",
+    "tiles flash2 --backend triton": "did you mean --implementation?",
+    f"cost flash2 {CALL} --direction bwd": "did you mean 'backward'?",
+    f"cost flash2 {CALL} --direction fwd+bwd": "did you mean 'both'?",
+    f"cost flash2 {CALL} --mask none": "did you mean 'full'?",
+    f"cost flash2 {CALL} --mask varlen": "did you mean 'documents'?",
+    f"cost flash2 {CALL} --mask tril": "did you mean 'causal'?",
+    f"cost flash2 {CALL} --tile 128": "as 128x64 for --block-q and --block-kv",
+    "cost flash_decoding": "did you mean 'split_kv'?",
+    "formula mamba": "did you mean 'mamba1' or 'mamba2'?",
+    "formula matmul": "did you mean 'gemm'?",
+    "formula gated_deltanet": "did you mean 'chunked_scan'?",
+    "formula cudnn": "no kernel of cuDNN is on file",
+    "autotune": "did you mean 'tiles'?",
+    "occupancy": "did you mean 'check'?",
+    "serve": "did you mean 'plan'?",
+    "benchmark": "did you mean 'simulate'?",
+    "roofline": "did you mean 'estimate'?",
+    "why": "did you mean 'diagnose'?",
+    "tiles flash2 --verbose": "an answer depends on none",
+    f"tiles flash2 {CALL} --hadware h100-sxm5": "did you mean --hardware?",
+    f"tiles flash2 {CALL} --tensor-paralel 2": "--tensor-paralel: no option of iomodel tiles",
+    "plan llama-3-8b --tensor-paralell 2": "did you mean --tensor-parallel?",
+}
+"""Command lines that are refused, with their hint."""
+
+
+def words(line):
+    return line.replace("'227 KiB'", "227KiB").split()
+
+
+@pytest.mark.parametrize("line", ACCEPTED)
+def test_a_certain_synonym_is_accepted(line):
+    command, *typed = words(line)
+    assert [command, *respelled(typed, Commands()[command].params)] == words(ACCEPTED[line])
+
+
+@pytest.mark.parametrize("line", HINTED)
+def test_a_probable_synonym_is_hinted(line, capsys):
+    assert main(line.split()) == 2
+    told = capsys.readouterr().err
+    assert HINTED[line] in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    {
+        "solve": "tiles", "expressions": "formula", "crossovers": "crossover", "train_step": "train",
+        "train-step": "train", "help": "--help", "version": "--version", "devices": "hardware", "models": "model",
+        "tiles": "tiles", "nothing": "nothing", "--json": "--json",
+    }.items(),
+)  # fmt: skip
+def test_a_command_goes_by_either_word(word, name):
+    assert command_meant(word, COMMANDS) == name
+
+
+def test_help_and_version_are_commands_too(capsys):
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.startswith("iomodel ")
+    assert main(["help", "solve"]) == 0
+    assert "Usage: iomodel tiles" in " ".join(capsys.readouterr().out.split())
+
+
+def test_every_name_of_the_table_is_a_name_of_the_product():
+    commands = Commands()
+    parsers = [
+        parser for name in COMMANDS for parser in getattr(commands[name], "commands", {"": commands[name]}).values()
+    ]
+    taken = {key(form) for parser in parsers for parameter in parser.params for form in parameter.opts}
+    offered = {value for parser in parsers for parameter in parser.params for value in completed(parameter)}
+    names = {name for names in (*SAME, *LIKELY) for name in names.split()}
+    assert names - taken - offered - {*COMMANDS, *WEIGHT_SIZE} == UNTYPED
+
+
+UNTYPED = {"arrivals", "max_devices", "context_parallel", "seconds", "price_per_hour", "prices"}
+"""Names of parameters in Python, which no option of a command has."""
+
+
+def completed(parameter):
+    """The values that a shell completes."""
+    if getattr(parameter, "_custom_shell_complete", None) is None:
+        return []
+    return [item.value for item in parameter.shell_complete(Context(TyperCommand("x")), "")]
+
+
+@pytest.mark.parametrize("word", ["input", "seconds", "hardware", "fp4", "naive"])
+def test_a_known_word_is_never_taken_for_one_with_similar_letters(word):
+    assert known(word)
+    assert meant(word, ["output", "second", "hardwired", "nsa"]) == []
+
+
+def test_of_several_meanings_the_first_that_the_place_takes():
+    assert same("sequence-length", ["seq_len", "batch"]) == "seq_len"
+    assert same("sequence-length", ["q_len", "seq_len"]) == "q_len"
+    assert same("sequence-length", ["batch"]) is None
+
+
+def test_absences_are_no_names():
+    assert not {word for words in ABSENT for word in words.split()} & {*SAME, *COMMANDS}
+
+
+def test_tiles_of_another_form_are_refused():
+    with pytest.raises(InputError, match="tiles: '128' given; allowed: queries x keys, as 128x64"):
+        respelled(["--tiles", "128"], Commands()["cost"].params)

@@ -1,0 +1,57 @@
+"""Quantities with units and counts with suffixes, in Python and on the command line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel import Attention, Layout, PrefixCache
+from iomodel.cli import numbers
+from iomodel.common.quantities import LIKELY, SUFFIXES, count, quantity
+
+CHAT = {"prompt": 1000, "output": 100, "load": 1.0}
+
+
+@given(st.integers(0, 10**6), st.sampled_from([*SUFFIXES]))
+def test_a_count_with_a_suffix_is_the_same_in_both_doors(number: int, suffix: str) -> None:
+    text = f"{number}{suffix}"
+    assert count(text) == number * SUFFIXES[suffix] == numbers.integer("q_len", text)
+
+
+@pytest.mark.parametrize("text", ["k", "8kB", "8 k", "-8k", "8e3", "8,192", "1.0001k", "8192", "8Ki", ""])
+def test_any_other_text_is_no_count(text: str) -> None:
+    assert count(text) == text
+
+
+def test_lengths_and_sizes_take_texts_wherever_they_are_taken() -> None:
+    assert Attention(q_len="8K", kv_len="8k", head_dim=64).numbers["q_len"] == 8192  # type: ignore[arg-type]
+    w = Attention(q_len=4096, head_dim=64)
+    assert iomodel.solve("flash2", w, sram_bytes="227 KiB") == iomodel.solve("flash2", w, sram_bytes=227 * 1024)
+    assert iomodel.lower_bounds(w, sram_bytes="64KiB") == iomodel.lower_bounds(w, sram_bytes=65536)
+    assert iomodel.compare(w, sram_bytes="64KiB") == iomodel.compare(w, sram_bytes=65536)
+    lengths = iomodel.cost_array("flash2", q_len=["4k", "8K"], head_dim=64, block_q=64, block_kv="1k").arguments
+    assert (lengths["q_len"].tolist(), lengths["block_kv"]) == ([4000, 8192], 1000)
+    with pytest.raises(iomodel.InputError, match=r"^sram_bytes: unit 'Kib' .* did you mean 'KiB'"):
+        iomodel.solve("flash2", w, sram_bytes="227 Kib")
+
+
+def test_times_and_rates_take_texts() -> None:
+    assert Layout(devices_per_node=8, network_bandwidth="50GB/s") == Layout(  # type: ignore[arg-type]
+        devices_per_node=8, network_bandwidth=50e9
+    )
+    assert PrefixCache(host_bandwidth="80 GB/s").host_bandwidth == 80e9  # type: ignore[arg-type]
+    at = {"model": "llama-3-8b", "hardware": "h100-sxm5", "layouts": [Layout()], **CHAT}
+    assert iomodel.fleet(**at, ttft="1s", tpot="50ms") == iomodel.fleet(**at, ttft=1.0, tpot=0.05)
+
+
+@pytest.mark.parametrize("name", LIKELY)
+def test_a_latency_that_cannot_be_meant_in_seconds_asks_for_its_unit(name: str) -> None:
+    too_long = int(LIKELY[name]) + 1
+    with pytest.raises(iomodel.InputError, match=f"^{name}: {too_long} given without a unit; .* '{too_long}ms'"):
+        iomodel.fleet("llama-3-8b", "h100-sxm5", **{**CHAT, "ttft": 1.0, "tpot": 0.05, name: too_long})
+    assert quantity(name, f"{too_long}s") == too_long
+    assert quantity(name, numbers.duration(name, f"{too_long}s")) == too_long
+    with pytest.raises(iomodel.InputError, match="without a unit"):
+        quantity(name, numbers.duration(name, str(too_long)))
