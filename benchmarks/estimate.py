@@ -132,18 +132,20 @@ def arrays(points: int, checked: int) -> Table:
     for label, name, device, fewer, asked in rows:
         size = points // fewer
         arguments = {key: value[:size] if isinstance(value, np.ndarray) else value for key, value in asked.items()}
-        iomodel.estimate_array(name, device, **{k: v[:2] if isinstance(v, np.ndarray) else v for k, v in asked.items()})
+        iomodel.estimate_array(
+            name, None, device, **{k: v[:2] if isinstance(v, np.ndarray) else v for k, v in asked.items()}
+        )
         start = time.process_time()
-        found = iomodel.estimate_array(name, device, **arguments)
+        found = iomodel.estimate_array(name, None, device, **arguments)
         rate = size / (time.process_time() - start)
         counts = iomodel.cost_array(name, **found.costs.arguments)
         start = time.process_time()
         assert counts.hbm_bytes.shape == (size,)
         counted = size / (time.process_time() - start)
         number = min(checked, size)
-        some = [found.at(place) for place in range(3)]  # warm
+        some = [found[place] for place in range(3)]  # warm
         start = time.process_time()
-        some = [found.at(place).seconds for place in range(number)]
+        some = [found[place].seconds for place in range(number)]
         looped = number / (time.process_time() - start)
         equal = np.isclose(some, found.seconds[:number], rtol=1e-9).sum()
         table.add_row(

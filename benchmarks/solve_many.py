@@ -73,8 +73,17 @@ def solved(
     """Solve the problems as arrays and the first of them one by one, and add a row."""
     asked = {**kind, "objective": objective}
     alone_by = {"objective": "time"} if objective == "time" else {"implementation": "textbook"}
-    iomodel.solve_many(name, device, **{field: values[:2] for field, values in fields.items()}, **asked)  # warm
-    seconds, found = best(lambda: iomodel.solve_many(name, device, **fields, **asked), repeats)
+    iomodel.solve_array(
+        name,
+        None,
+        device,
+        **{field: values[:2] for field, values in fields.items()},
+        **asked,
+        implementation="textbook",
+    )  # warm
+    seconds, found = best(
+        lambda: iomodel.solve_array(name, None, device, **fields, **asked, implementation="textbook"), repeats
+    )
     rows = zip(*(values[:loop] for values in fields.values()), strict=True)
     calls = [iomodel.Attention(**dict(zip(fields, map(int, row), strict=True)), **kind) for row in rows]
     each, alone = best(lambda: [iomodel.solve(name, w, device, **alone_by) for w in calls], repeats)

@@ -27,6 +27,11 @@ _MOVED = {
     "theory": ("evaluate", "least_sram"),
 }
 """Names that were public here, by the room that has them now."""
+_RENAMED = {
+    "Solutions": ("solving.batch.solutions", "iomodel.SolutionArray"),
+    "solve_many": ("solving.solve_many", "iomodel.solve_array, whose objective on a device is the time by default"),
+}
+"""Names that have another spelling now, each with its module and the new spelling."""
 
 
 def __getattr__(name: str) -> Any:
@@ -38,14 +43,16 @@ def __getattr__(name: str) -> Any:
         return version(__name__)
     for room, names in _MOVED.items():
         if name in names:
-            return _moved(name, room)
+            return _old(f"iomodel.{name}", f"iomodel.{room}.{name}", f"{__name__}.{room}", name)
+    if name in _RENAMED:
+        home, new = _RENAMED[name]
+        return _old(f"iomodel.{name}", new, f"{__name__}.{home}", name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _moved(name: str, room: str) -> Any:
-    """Return a name of a room, with a warning at the line that asks the root for it."""
+def _old(old: str, new: str, home: str, name: str) -> Any:
+    """Return what an old spelling names, with a warning at the line that asks the root for it."""
     from warnings import warn
 
-    text = f"iomodel.{name}: deprecated since 0.1, removed in 0.3; use iomodel.{room}.{name}"
-    warn(text, DeprecationWarning, stacklevel=3)
-    return getattr(import_module(f"{__name__}.{room}"), name)
+    warn(f"{old}: deprecated since 0.1, removed in 0.3; use {new}", DeprecationWarning, stacklevel=3)
+    return getattr(import_module(home), name)

@@ -49,10 +49,10 @@ from .planning.step.step import step as step
 from .planning.step.step_result import StepTime as StepTime
 from .planning.sweep_plans import sweep_plans as sweep_plans
 from .planning.training.train_step import train_step as train_step
-from .solving.batch.solutions import Solutions as Solutions
+from .solving.batch.solutions import SolutionArray as SolutionArray
 from .solving.solution import Solution as Solution
 from .solving.solve import solve as solve
-from .solving.solve_many import solve_many as solve_many
+from .solving.solve_many import solve_array as solve_array
 from .solving.staircase import staircase as staircase
 from .studies.compare import compare as compare
 from .studies.compare_time import TimeComparison as TimeComparison

@@ -7,7 +7,7 @@ from iomodel.placement.check import check as check
 from iomodel.placement.implementations import implementation as implementation
 from iomodel.placement.implementations import list_implementations as list_implementations
 from iomodel.solving.solve import solve as solve
-from iomodel.solving.solve_many import solve_many as solve_many
+from iomodel.solving.solve_many import solve_array as solve_array
 from iomodel.solving.tile_times import tile_times as tile_times
 from iomodel.studies.compare import compare as compare
 from iomodel.studies.diagnosis.diagnose import diagnose as diagnose

@@ -33,7 +33,7 @@ from iomodel.planning.step.step_result import StepPart as StepPart
 from iomodel.planning.step.step_result import StepTime as StepTime
 from iomodel.planning.training.training_memory import TrainingMemory as TrainingMemory
 from iomodel.planning.training.training_result import TrainingStep as TrainingStep
-from iomodel.solving.batch.solutions import Solutions as Solutions
+from iomodel.solving.batch.solutions import SolutionArray as SolutionArray
 from iomodel.solving.certificate import Certificate as Certificate
 from iomodel.solving.certificate import NextStep as NextStep
 from iomodel.solving.certificate import RunnerUp as RunnerUp

@@ -52,7 +52,7 @@ ALGORITHM = Algorithm(
     "ACM TOMS 34:12 (2008); the regime M < d^2 of Saha and Ye, arXiv:2402.07443 (2024)",
     declare=declare,
     classes=frozenset({"exact"}),
-    without={"forward": frozenset(FEATURE_NAMES)},
+    without={"forward": frozenset(FEATURE_NAMES) - {"latent"}},
     execution={"forward": BARRIERS},
     published=(
         Published(

@@ -117,7 +117,7 @@ def tiles(
         call = values.workload(arguments, algorithm)
         solution = solve(algorithm, call, **limits, **chosen)
         emit(solution, json)
-        mapped = isinstance(call, Call) and solution.placed and solution.seconds and not limits.keys() - MAPPED
+        mapped = isinstance(call, Call) and solution.placed and solution.timed and not limits.keys() - MAPPED
         if sys.stdout.isatty() and not json and mapped:
             emit(group(["", *timed_tiles(algorithm, arguments).map()]))
         return

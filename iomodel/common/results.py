@@ -81,6 +81,7 @@ class Record(PlainData):
     derived: ClassVar[tuple[str, ...]] = ()
     unless_none: ClassVar[tuple[str, ...]] = ()
     enclosing: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[Mapping[str, str]] = FrozenDict()
     later: ClassVar[Mapping[str, str]] = FrozenDict(Expr="sympy", Symbol="sympy")
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class Record(PlainData):
             if isinstance(value, NamedData):
                 data |= named(name, value)
             elif value is not None or name not in self.unless_none:
-                data[name] = dict(value) if _is_pairs(hint) else plain(value)
+                data[self.keys.get(name, name)] = dict(value) if _is_pairs(hint) else plain(value)
         return data | {name: plain(getattr(self, name)) for name in self.derived}
 
     @classmethod
@@ -104,9 +105,11 @@ class Record(PlainData):
         InputError
             A key is missing or unknown, or its value is of another type.
         """
-        values = decoded_fields(cls, data)
+        names = {key: name for name, key in cls.keys.items()}
+        own = {names.get(key, key): value for key, value in data.items()} if isinstance(data, Mapping) else data
+        values = decoded_fields(cls, own)
         value = cls(**values)
-        known = {*values, *cls.derived, *cls.enclosing}
+        known = {*(cls.keys.get(name, name) for name in values), *cls.derived, *cls.enclosing}
         if not data.keys() <= known:
             check_keys(data, [*value.to_dict(), *cls.enclosing])
         return value

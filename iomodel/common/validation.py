@@ -144,14 +144,9 @@ class Model(BaseModel, PlainData):
 
     @property
     def template(self) -> dict[str, Any]:
-        """The fields without those that have a default taken from others."""
-        own = {name: getattr(self, name) for name in type(self).model_fields}
-        made: dict[str, Any] = {
-            name: field.default_factory
-            for name, field in type(self).model_fields.items()
-            if field.default_factory_takes_validated_data
-        }
-        return {name: value for name, value in own.items() if name not in made or made[name](own) != value}
+        """The fields that are not their defaults, which may be taken from other fields."""
+        own: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: own[name] for name, field in type(self).model_fields.items() if not _is_default(field, name, own)}
 
     @classmethod
     def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -203,6 +198,16 @@ def _refusal(error: ValidationError, kind: type[Model]) -> InputError:
         if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
             return UnknownFieldError(text, str(fault["loc"][0]), fields)
     return InputError(text)
+
+
+def _is_default(field: Any, name: str, own: Mapping[str, Any]) -> bool:
+    """Check that a field has the value that it would have if it were not given."""
+    if field.is_required():
+        return False
+    if field.default_factory is None:
+        return type(field.default) is type(own[name]) and bool(field.default == own[name])
+    made = field.default_factory(own) if field.default_factory_takes_validated_data else field.default_factory()
+    return bool(made == own[name])
 
 
 @cache

@@ -22,6 +22,7 @@ HOLDS_FOR = {
     "recomputed-backward": "backward schedules that form scores and dP any number of times, in any order",
     "row-atomic": "schedules that move whole rows of Q, K, V and O, in any order",
     "fixed-split": "schedules that move whole rows and keep the share of memory of Q and K constant",
+    "divided-keys": "busy processors, each of which takes a key of a group for all rows of the group",
     "product": "schedules of matrix products that form each product once, in any order",
 }
 """The schedules that each bound holds for."""

@@ -294,6 +294,31 @@ def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:
     return _least_of_shape(declaration, workload)
 
 
+def divided_keys(call: Attention, processors: int) -> Bound:
+    """Return the least traffic of busy processors of which each takes a key of a group for all of its rows.
+
+    Every one of u processors that work on a group of r rows reads the r queries and stores a partial sum of each of the
+    r d_v outputs, one of them the result; each of the others is loaded by another one: 2 u - 1 accesses an output, so
+    that each processor beyond one a group costs r d + 2 r d_v accesses on top of what every algorithm moves.
+
+    Parameters
+    ----------
+    call : Attention
+        A forward pass in which all rows of a group see the same keys: of one query, or without a mask.
+    processors : int
+        The number of busy processors; those beyond one for each key of each group have nothing to take.
+
+    Examples
+    --------
+    >>> call = Attention(heads=32, kv_heads=8, q_len=1, kv_len=131072, head_dim=128, mask="causal")
+    >>> [divided_keys(call, processors).elements for processors in (8, 128)]  # 120 more of 4 x 128 x 3 elements
+    [268443648, 268627968]
+    """
+    least, groups, rows = _of_call(None, call)[0], call.batch * call.kv_heads, call.group * call.q_len
+    more = max(0, min(processors, groups * call.kv_len) - groups) * rows * (call.head_dim + 2 * call.value_dim)
+    return Bound("divided-keys", least.elements + more, least.bytes + more * call.element_size)
+
+
 def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> Bound:
     """Return the largest bound that holds, in ``sram_elements=`` or ``sram_bytes=``."""
     return largest_bounds(algorithm, workload, **memory)[0]

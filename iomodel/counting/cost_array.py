@@ -12,29 +12,31 @@ from numpy.typing import NDArray
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import check_keys, decoded_values, plain
 from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.common.validation import as_choice
-from iomodel.common.validation import index as in_digits
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
+from iomodel.counting.arrays.columns import columns_of_calls
+from iomodel.counting.arrays.elements import Elements
 from iomodel.counting.arrays.integers import as_integers, at_place
-from iomodel.counting.arrays.layers import Layers, layers, not_default
+from iomodel.counting.arrays.layers import Layers, layers, without_defaults
 from iomodel.counting.arrays.points import Points
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost, cost
 from iomodel.counting.evaluation.array_engine import exact_ratio
-from iomodel.counting.evaluation.engine_choice import ENGINES
+from iomodel.counting.evaluation.engine_choice import BACKENDS
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts
 from iomodel.counting.requirements import check_numbers, requirements
 from iomodel.counting.tiles import with_followers
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import UnknownNameError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import Mask
+from iomodel.workloads.workload import Shape
 from iomodel.workloads.workload_kinds import UNMASKED
 
 Array = NDArray[Any]
@@ -103,7 +105,7 @@ else:
 
 
 @dataclass(frozen=True, eq=False)
-class CostArray(ArrayCounts, Result, Tabular):
+class CostArray(ArrayCounts, Elements[Cost], Result, Tabular):
     """The quantities of :class:`~iomodel.Cost` as arrays of one shape, each counted on first use.
 
     They are int64, or Python integers in an array of objects where a value exceeds 64 bits; they cannot be written to.
@@ -127,11 +129,6 @@ class CostArray(ArrayCounts, Result, Tabular):
         """Broadcast shape of all arguments."""
         return self.calls.shape
 
-    @property
-    def size(self) -> int:
-        """Number of points [-]."""
-        return int(np.prod(self.shape, dtype=object))
-
     @cached_property
     def reads(self) -> Mapping[str, Array]:
         """Elements read from HBM, by tensor [elements]."""
@@ -147,20 +144,24 @@ class CostArray(ArrayCounts, Result, Tabular):
         """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
         return exact_ratio(self.flops, self.hbm_bytes)
 
-    def at(self, *index: int) -> Cost:
-        """Return the cost at one index, by :func:`iomodel.cost`.
+    def element(self, place: tuple[int, ...]) -> Cost:
+        """Return the cost at one place, by :func:`iomodel.cost`.
 
         >>> import iomodel
         >>> costs = iomodel.cost_array("flash2", q_len=[1024, 4096], head_dim=64, block_q=128, block_kv=64)
-        >>> bool(costs.at(1).hbm_bytes == costs.hbm_bytes[1])
+        >>> bool(costs[1].hbm_bytes == costs.hbm_bytes[1])
         True
         """
-        place = place_of(index, self.shape)
         sizes, options = (
             {name: at_place(value, place, self.shape) for name, value in arrays.items()}
             for arrays in (self.tiles, self.options)
         )
         return cost(self.algorithm, self.calls.call(place), sizes or None, **options)
+
+    def at(self, *index: int) -> Cost:
+        """Return the cost at one index: an old spelling of ``costs[index]``."""
+        warn_renamed("CostArray.at(i)", "costs[i]")
+        return self[index]
 
     def to_dict(self) -> dict[str, Any]:
         """Return every quantity as nested lists, ready for JSON."""
@@ -223,34 +224,17 @@ class CostArray(ArrayCounts, Result, Tabular):
         return [Table(f"{self.algorithm}: {self.shape}", ("quantity", ">least", ">most", "unit"), rows)]
 
 
-def place_of(index: tuple[object, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Check an index of an array of this shape."""
-    whole = [in_digits(i) for i in index]
-    place = tuple(i if isinstance(i, int) and not isinstance(i, bool) else -1 for i in whole)
-    if len(place) != len(shape) or not all(0 <= i < n for i, n in zip(place, shape, strict=True)):
-        raise InputError(f"index: {shown(index)} given; allowed: one index for each axis of {shape}")
-    return place
-
-
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def cost_array(
     algorithm: AlgorithmLike,
+    workload: Shape | None = None,
     *,
-    q_len: Any = None,
-    head_dim: Any = None,
-    kv_len: Any = None,
-    batch: Any = 1,
-    heads: Any = 1,
-    kv_heads: Any = None,
-    value_dim: Any = None,
-    dtype: Any = "bf16",
-    mask: Mask = "full",
-    direction: str = "forward",
-    engine: str = "auto",
-    **more: Any,
+    tiles: Mapping[str, Any] | None = None,
+    backend: str = "auto",
+    **columns: Any,
 ) -> CostArray:
     """Count the traffic and the operations of an algorithm exactly, at many shapes, widths and tiles at once.
 
@@ -258,22 +242,17 @@ def cost_array(
     ----------
     algorithm : str or Algorithm
         One of :func:`iomodel.list_algorithms`.
-    q_len, kv_len, head_dim, value_dim, batch, heads, kv_heads : int or array of int
-        As for :class:`iomodel.Attention`; all arguments broadcast as NumPy's do.
-    dtype : str or array of str
-        Types of elements.
-    mask, direction :
-        As for :class:`iomodel.Attention`, the same for all points; ``window_left`` and ``window_right`` may be
-        arrays that replace the widths of a :class:`iomodel.Window`.
-    rows, in_features, out_features, groups, scale_block : int or array of int
-        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention; for
-        one of recurrences the fields of :class:`iomodel.Recurrence`.
-    engine : {"auto", "numpy", "numba"}
+    workload : Attention, Linear or another workload of one shape, optional
+        A template, whose fields the columns replace.
+    tiles : mapping of name to int or array, optional
+        As for :func:`iomodel.cost`; sizes may be arrays.
+    backend : {"auto", "numpy", "numba"}
         The engine for the formulas. "auto" takes NumPy until a formula has been asked 2**19 points in all, then Numba,
         if it is installed (extra ``fast``).
-    **more
-        Tiles (``block_q``, ``block_kv``, ...), integers or arrays; further fields of :class:`iomodel.Attention`
-        (``page_size`` may be an array); options of the algorithm, of which the numeric ones may be arrays.
+    **columns
+        Fields of the workload, tiles and options by name, integers or arrays that broadcast as NumPy's do. The
+        numbers, the numeric options, `dtype` and `kv_dtype` may be arrays; ``window_left`` and ``window_right`` may be
+        arrays that replace the widths of a :class:`iomodel.Window`; the others are the same for all points.
 
     Returns
     -------
@@ -291,30 +270,31 @@ def cost_array(
     Examples
     --------
     >>> import iomodel
-    >>> costs = iomodel.cost_array("flash2", q_len=[1024, 4096], head_dim=64, block_q=[[64], [128]], block_kv=64)
+    >>> w = iomodel.Attention(q_len=4096, head_dim=64)
+    >>> costs = iomodel.cost_array("flash2", w, q_len=[1024, 4096], block_q=[[64], [128]], block_kv=64)
     >>> costs.hbm_bytes
     array([[ 4460544, 68173824],
            [ 2363392, 34619392]])
     >>> costs.reads["K"].tolist()  # 16 and 64, then 8 and 32 passes over K
     [[1048576, 16777216], [524288, 8388608]]
     """
-    as_choice("engine", engine, ENGINES)
-    if find_algorithm(algorithm).answers in UNMASKED:
-        other = {"q_len": q_len, "head_dim": head_dim, "kv_len": kv_len, "kv_heads": kv_heads, "value_dim": value_dim}
-        other |= {"batch": batch, "heads": heads, "mask": mask, "direction": direction}
-        return _of_layers(algorithm, engine, {"dtype": dtype, **not_default(other), **more})
-    fields = {"q_len": q_len, "kv_len": kv_len, "head_dim": head_dim, "value_dim": value_dim, "batch": batch}
-    fields |= {"heads": heads, "kv_heads": kv_heads, "dtype": dtype, "mask": mask, "direction": direction}
-    called, sizes, numbers, scalars = attention_calls(algorithm, {**fields, **more})
+    if "engine" in columns:
+        warn_renamed("cost_array(engine=)", "iomodel.cost_array(backend=)")
+        backend = columns.pop("engine")
+    as_choice("backend", backend, BACKENDS)
+    declaration = find_algorithm(algorithm)
+    given = columns_of_calls(declaration, workload, tiles, columns)
+    if declaration.answers in UNMASKED:
+        return _of_layers(algorithm, backend, without_defaults(UNMASKED[declaration.answers], given))
+    called, sizes, numbers, scalars = attention_calls(algorithm, {**ATTENTION, **given})
     bound = BoundCall.bind(algorithm, called.first, scalars, tiled=bool(sizes))
     tiles = with_followers(bound.algorithm.name, bound.tiles, sizes)
     options = FrozenDict({**bound.options, **numbers})
-    points = Points(bound.compiled, called, tiles, options, engine)
+    points = Points(bound.compiled, called, tiles, options, backend)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), options, points)
 
 
 ATTENTION = {"batch": 1, "heads": 1, "dtype": "bf16", "mask": "full", "direction": "forward"}
-ATTENTION |= dict.fromkeys(("q_len", "kv_len", "head_dim", "value_dim", "kv_heads"))
 """Defaults of the fields of attention in :func:`cost_array`."""
 
 
@@ -342,7 +322,7 @@ def attention_calls(algorithm: AlgorithmLike, arguments: Mapping[str, Any]) -> A
     return AttentionCalls(called, sizes, numbers, scalars)
 
 
-def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, Any]) -> CostArray:
+def _of_layers(algorithm: AlgorithmLike, backend: str, arguments: Mapping[str, Any]) -> CostArray:
     """Count calls without a mask, such as linear layers."""
     declaration = find_algorithm(algorithm)
     kind = UNMASKED[declaration.answers]
@@ -360,7 +340,7 @@ def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, An
     bound = BoundCall.bind(algorithm, called.first, {**switches, **dict.fromkeys(options, 1)}, tiled=bool(sizes))
     tiles, chosen = with_followers(declaration.name, bound.tiles, sizes), FrozenDict({**bound.options, **options})
     check_numbers(declaration, {**called.point, **features, **chosen, **tiles})
-    points = Points(bound.compiled, called, tiles, chosen, engine)
+    points = Points(bound.compiled, called, tiles, chosen, backend)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), chosen, points)
 
 

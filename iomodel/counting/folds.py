@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from sympy import Add, Expr, Integer, Max, Mul, ceiling
+from sympy import Add, Expr, Integer, Max, Mul, ceiling, sift
 
 from iomodel.counting.coverage import HOW_MANY, View
 from iomodel.counting.terms import never_below, parts_of
@@ -73,7 +73,11 @@ def in_bytes(dtype: str) -> Expr:
 
 def whole(size: Expr) -> Expr:
     """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
-    return ceiling(size) if parts_of(size) & {b_kv, b_w} else size
+    if not parts_of(size) & {b_kv, b_w}:
+        return size
+    terms = sift(Add.make_args(size), lambda term: term.as_coeff_Mul()[0].is_Integer and bool(term.is_integer))
+    narrow = Add(*terms[False])  # sympy would compare each total with 0, 1 and 2 first, slowly
+    return Add(*terms[True], ceiling(narrow, evaluate=False)) if narrow else size
 
 
 @lru_cache(maxsize=64)

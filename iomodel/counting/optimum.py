@@ -85,8 +85,8 @@ class Optimum(PlainData):
         """Replace some symbols, by Python name or by the letter that is printed, and keep the others.
 
         >>> import iomodel
-        >>> iomodel.optimum("flash2").subs(d=64, M=51200).tiles["block_q"]
-        400 - b
+        >>> iomodel.optimum("flash2").subs(d=64, d_v=64, b=1, M=51200).tiles["block_q"]
+        51072/131
         """
         given = {} if values is None else as_mapping("values", values, "{'M': 51200}")
         named = substituted(by_name({**given, **more}))

@@ -11,7 +11,7 @@ from sympy import Add, Expr, Integer, Max, ceiling
 from iomodel.counting.compile import compile_formulas
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
-from iomodel.counting.folds import buffers, in_bytes
+from iomodel.counting.folds import buffers, in_bytes, largest
 from iomodel.counting.kinds import FormulaKind
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.language import Compound, Kernel, Loop, Nest, Path, walk
@@ -57,7 +57,7 @@ def tile_sizes(
 def stored_bytes(part: Shared | Reused, sizes: Mapping[str, Expr]) -> Expr:
     """Weigh a part of shared or tensor memory; the largest of groups that use it in turn counts [B]."""
     if isinstance(part, Reused):
-        return Max(*(Add(*(stored_bytes(tile, sizes) for tile in group)) for group in part.groups))
+        return largest(Add(*(stored_bytes(tile, sizes) for tile in group)) for group in part.groups)
     return part.copies * sizes[part.tensor.name] * in_bytes(part.dtype or part.tensor.dtype)
 
 

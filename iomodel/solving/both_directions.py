@@ -22,7 +22,7 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
 Passes = Mapping[str, Solution]
-DEFERRED = ("certificate", "budget", "saturated", "placed", "dram_bytes")
+DEFERRED = ("certificate", "budget", "saturated", "placed", "known_dram_bytes")
 """Fields that are computed when they are first read."""
 
 
@@ -56,7 +56,7 @@ def solve_both(question: Question, solve_pass: Callable[[Question], Solution], t
         cost=bound.cost(best.tiles),
         epsilon=0.0,
         implementation=" and ".join(dict.fromkeys(solution.implementation for solution in solutions)),
-        seconds=best.seconds,
+        known_seconds=best.seconds,
         searched=tuple(dict.fromkeys(name for solution in solutions for name in solution.searched)),
         ranked=_ranked(bound.tiles, passes, top) if top > 1 else (),
         notes=tuple(dict.fromkeys(note for solution in solutions for note in solution.notes)),
@@ -71,7 +71,7 @@ def _field(name: str, whole: Callable[[], Mapping[str, Any]]) -> Callable[[Solut
 
 def as_runner_up(solution: Solution) -> RunnerUp:
     """Return the tiles of a solution with their requests and time."""
-    return RunnerUp(solution.tiles, solution.cost.hbm_bytes, solution.seconds)
+    return RunnerUp(solution.tiles, solution.cost.hbm_bytes, solution.known_seconds)
 
 
 def _joined(names: Sequence[str], passes: Mapping[str, RunnerUp]) -> Joined:
@@ -136,7 +136,7 @@ def _whole(question: Question, bound: BoundCall, passes: Passes, best: Joined) -
         "budget": slower.budget,
         "saturated": all(solution.saturated for solution in passes.values()),
         "placed": slower.placed,
-        "dram_bytes": dram_interval(kernels, distinct, cost.hbm_bytes, capacity),
+        "known_dram_bytes": dram_interval(kernels, distinct, cost.hbm_bytes, capacity),
     }
 
 
@@ -150,6 +150,6 @@ def _launched(question: Question, solution: Solution) -> TimedLaunch:
 
 def _timed(question: Question, solution: Solution) -> Solution:
     """Add the time of a pass that no kernel of the device runs."""
-    if solution.seconds is not None:
+    if solution.timed:
         return solution
-    return replace(solution, seconds=seconds_of(_launched(question, solution).times, question.parameters))
+    return replace(solution, known_seconds=seconds_of(_launched(question, solution).times, question.parameters))

@@ -65,7 +65,7 @@ def solve_on_textbook(question: Question) -> Solution | None:
     launched = question.by(TEXTBOOK).choosing(chosen).launched(tiles)
     return replace(
         solution,
-        seconds=seconds_of(launched.times, question.parameters),
+        known_seconds=seconds_of(launched.times, question.parameters),
         searched=tuple(name for name in chosen if name not in question.options),
     )
 

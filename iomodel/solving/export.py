@@ -18,7 +18,7 @@ PAIR = ("block_q", "block_kv")
 
 def near_best(solution: Solution, share: float = SHARE) -> list[RunnerUp]:
     """List the choices of a solution whose time is within a share of the least, the fastest first."""
-    limit = (solution.seconds or 0.0) * (1 + share)
+    limit = (solution.known_seconds or 0.0) * (1 + share)
     return [choice for choice in solution.ranked if (choice.seconds or 0.0) <= limit]
 
 

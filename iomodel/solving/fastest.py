@@ -25,13 +25,13 @@ def solve_fastest(question: Question, top: int = 1) -> Solution:
     group, place, way, sizes = ranked.first
     whole = cache(lambda: _compared(question))
     return Solution.deferring(
-        {name: _field(name, whole) for name in ("certificate", "budget", "saturated", "placed", "dram_bytes")},
+        {name: _field(name, whole) for name in ("certificate", "budget", "saturated", "placed", "known_dram_bytes")},
         algorithm=name_of(question.algorithm),
         tiles=FrozenDict({**sizes, "warps": way.launch.warps, "stages": way.launch.stages}),
         cost=group.bound(place).cost(sizes),
         epsilon=0.0,
         implementation=question.library.name,
-        seconds=seconds_of(_launched(ranked).times, question.parameters),
+        known_seconds=seconds_of(_launched(ranked).times, question.parameters),
         searched=(*group.setting.searched,),
         ranked=_best(ranked.whole, top) if top > 1 else (),
         notes=(),

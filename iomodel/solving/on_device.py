@@ -135,8 +135,8 @@ class LaunchProblems(NamedTuple):
         return Solution(
             name_of(question.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
             question.library.name,
-            seconds=None if timed is None else timed.seconds,
-            dram_bytes=None if timed is None else timed.dram_bytes,
+            known_seconds=None if timed is None else timed.seconds,
+            known_dram_bytes=None if timed is None else timed.dram_bytes,
             hardware=question.device,
         )  # fmt: skip
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
+from iomodel.counting.bounds import divided_keys
 from iomodel.counting.choice import ChosenTiles, chosen_options
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
-from iomodel.errors import IOModelError
+from iomodel.errors import InputError, IOModelError
 from iomodel.nests.alphabet import (
     LAUNCH,
     TILES,
@@ -24,6 +25,8 @@ from iomodel.workloads.varlen import VarlenAttention
 
 if TYPE_CHECKING:
     from iomodel.placement.check import Check
+
+T = TypeVar("T")
 
 
 def _binding(name: str) -> str:
@@ -59,10 +62,14 @@ class Solution(Deferred, Result):
         directions that of the slower pass, as the limits in the certificate.
     implementation : str
         The kernels that the tiles are of; "textbook" for one memory that holds all live data of a block.
-    seconds : float or None
-        The time of the call with these tiles, where it decided [s].
-    dram_bytes : tuple of int or None
-        With the objective "time": bounds of the DRAM traffic; the requests are ``cost.hbm_bytes`` [B].
+    timed : bool
+        True if the time of the tiles is known.
+    seconds : float
+        The time of the call with these tiles [s]; InputError with the reason where it is not known.
+    dram_bytes : tuple of int
+        Bounds of the DRAM traffic [B]; the requests are ``cost.hbm_bytes``. InputError where they are not known.
+    known_seconds, known_dram_bytes : float, tuple of int or None
+        The same, and None where they are not known.
     searched : tuple of str
         Options that the solver chose.
     ranked : tuple of RunnerUp
@@ -75,7 +82,8 @@ class Solution(Deferred, Result):
 
     later: ClassVar[Mapping[str, str]] = FrozenDict(Check="iomodel.placement.check")
     derived = ("footprint", "options")
-    unless_none = ("placed", "seconds", "dram_bytes", "hardware")
+    unless_none = ("placed", "hardware")
+    keys = FrozenDict(known_seconds="seconds", known_dram_bytes="dram_bytes")
     enclosing = ("relative",)
 
     algorithm: str
@@ -87,8 +95,8 @@ class Solution(Deferred, Result):
     saturated: bool
     placed: Check | None = field(default_factory=nothing)
     implementation: str = "textbook"
-    seconds: float | None = None
-    dram_bytes: tuple[int, int] | None = field(default_factory=nothing)
+    known_seconds: float | None = None
+    known_dram_bytes: tuple[int, int] | None = field(default_factory=nothing)
     searched: tuple[str, ...] = ()
     ranked: tuple[RunnerUp, ...] = ()
     notes: tuple[str, ...] = ()
@@ -104,6 +112,27 @@ class Solution(Deferred, Result):
     def __post_init__(self) -> None:
         chosen = {name: self.cost.options[name] for name in self.searched}
         self.__dict__["tiles"] = ChosenTiles(self.tiles, chosen) if chosen else self.tiles
+
+    @property
+    def timed(self) -> bool:
+        """True if the time of the tiles is known."""
+        return self.known_seconds is not None
+
+    @property
+    def seconds(self) -> float:
+        """The time of the call with these tiles [s]; InputError where they are not timed."""
+        return self._decided("seconds", self.known_seconds)
+
+    @property
+    def dram_bytes(self) -> tuple[int, int]:
+        """Bounds of the DRAM traffic, beside the requests in ``cost.hbm_bytes`` [B]; InputError where not timed."""
+        return self._decided("dram_bytes", self.known_dram_bytes)
+
+    def _decided(self, name: str, value: T | None) -> T:
+        if value is None:
+            reason = "; ".join(self.notes) or f"the tiles are those of least traffic in {self.budget}"
+            raise InputError(f"{name}: not known, because {reason}; allowed: where .timed is True, on a device by time")
+        return value
 
     @property
     def choice(self) -> Mapping[str, Any]:
@@ -131,10 +160,10 @@ class Solution(Deferred, Result):
             (name, Mark(f"{size:,}", ANSWER), units[name]) for name, size in self.tiles.items()
         ]
         rows += [(name, Mark(str(self.options[name]), ANSWER), "") for name in self.searched]
-        if self.seconds is not None:
+        if self.timed:
             rows.append(("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"))
-        if self.dram_bytes is not None:
-            low, high = self.dram_bytes
+        if self.known_dram_bytes is not None:
+            low, high = self.known_dram_bytes
             between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
             rows.append(("DRAM traffic", between, "B"))
         rows.append(("requests" if self.placed else "HBM traffic", f"{self.cost.hbm_bytes:,}", "B"))
@@ -167,6 +196,7 @@ class Solution(Deferred, Result):
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
             (f"lower bound for every schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
+            *self._splits_rows(),
             *([("memory assumed by the bounds (shared + registers)", f"{why.memory:,}", "B")] if self.placed else []),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
@@ -178,6 +208,25 @@ class Solution(Deferred, Result):
         by = "" if self.implementation == "textbook" else f", {self.implementation}"
         title = f"{self.algorithm}{by} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def _splits_rows(self) -> list[tuple[str, str, str]]:
+        """State what so many splits must move, and how many fill the machine; of calls whose blocks divide the keys."""
+        call, splits = self.cost.workload, self.options.get("splits")
+        if splits is None or not isinstance(call, Attention) or call.latent:
+            return []
+        one_tile = (call.group == 1 or self.options["packed"]) and call.group * call.q_len <= self.tiles["block_q"]
+        if not one_tile or (call.mask != "full" and call.q_len > 1):
+            return []
+        groups = call.batch * call.kv_heads
+        least = divided_keys(call, groups * splits)
+        rows = [(f"lower bound for {groups * splits:,} busy blocks (divided-keys)", f"{least.bytes:,}", "B")]
+        units = None if self.hardware is None else self.hardware.compute.units
+        if units is not None:
+            processors = int(units.value)
+            rows.append(
+                (f"splits that give {processors:,} processors a block each", f"{-(-processors // groups):,}", "")
+            )
+        return rows
 
     def _choice(self, sizes: Mapping[str, int]) -> str:
         """Write tiles, launch configuration and options, each option in the type that the call takes."""
@@ -198,14 +247,14 @@ class Solution(Deferred, Result):
         why = self.certificate
         others = {"runner-up": why.runner_up, "shipped": why.shipped, "fewest requests": why.least_traffic}
         known = {name: tile.seconds for name, tile in others.items() if tile is not None and tile.seconds is not None}
-        times = {"these tiles": self.seconds, **known} if self.seconds is not None else {}
+        times = {"these tiles": self.seconds, **known} if self.timed else {}
         rows = [BarRow(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in times.items() if time is not None]
         return shares + (bars(rows) if len(rows) > 1 else "") + self._map()
 
     def _map(self) -> str:
         """Draw the times of all tiles; empty where they are not known by name, or not timed."""
         call = self.cost.workload
-        if self.hardware is None or self.seconds is None or not isinstance(call, Attention | VarlenAttention):
+        if self.hardware is None or not self.timed or not isinstance(call, Attention | VarlenAttention):
             return ""
         from iomodel.solving.tile_times import tile_times
 

@@ -1,4 +1,4 @@
-"""Tiles of proven least HBM bytes for arrays of problems, searched together."""
+"""Best tiles for arrays of problems, searched together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,91 +15,68 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
+from iomodel.counting.arrays.columns import columns_of_calls
 from iomodel.counting.arrays.integers import as_integers, frozen
-from iomodel.counting.arrays.layers import Layers, layers, not_default
+from iomodel.counting.arrays.layers import Layers, layers, without_defaults
+from iomodel.counting.cost_array import ATTENTION
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import NUMBERS, OPTIONS, TILES
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.budget import budget_of
 from iomodel.solving.batch.chunks import Results, solve_batch, with_exact
 from iomodel.solving.batch.fastest_answers import solve_many_fastest
 from iomodel.solving.batch.formulas import many_parts
 from iomodel.solving.batch.ranges import Batch
-from iomodel.solving.batch.solutions import Solutions, solve_at
+from iomodel.solving.batch.solutions import SolutionArray, gathered, solve_at
 from iomodel.solving.parts import parts_for
+from iomodel.solving.question import Question
+from iomodel.solving.solution import Solution
 from iomodel.solving.solve import share_of
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import Mask
+from iomodel.workloads.masks.tabulated import Tabulated
+from iomodel.workloads.workload import Shape
 from iomodel.workloads.workload_kinds import UNMASKED
 
+LIMITS = ("sram_bytes", "sram_elements", "alignment", "min_block_kv")
+"""Numbers that limit the tiles of a search, which may be arrays."""
+LIMITS_OF_MEMORY = {*LIMITS} - {"min_block_kv"}
+"""Those of a bare budget."""
 FIELDS = Attention.model_fields.keys() | SIDES.keys()
 
 
-def solve_many(
+def solve_array(
     algorithm: AlgorithmLike,
+    workload: Shape | None = None,
     hardware: Hardware | str | None = None,
     *,
-    sram_bytes: Any = None,
-    sram_elements: Any = None,
-    q_len: Any = None,
-    head_dim: Any = None,
-    kv_len: Any = None,
-    batch: Any = 1,
-    heads: Any = 1,
-    kv_heads: Any = None,
-    value_dim: Any = None,
-    dtype: Any = "bf16",
-    mask: Mask = "full",
-    direction: str = "forward",
-    alignment: Any = None,
-    min_block_kv: Any = None,
-    epsilon: float = 0.0,
-    objective: Literal["traffic", "time"] = "traffic",
     implementation: str | Implementation | None = None,
+    objective: Literal["traffic", "time"] | None = None,
     infeasible: Literal["raise", "mark"] = "raise",
-    **options: Any,
-) -> Solutions:
-    """Find the tiles of :func:`iomodel.solve` for arrays of problems at once: of least traffic, or of least time.
+    **columns: Any,
+) -> SolutionArray:
+    """Find the tiles of :func:`iomodel.solve` for arrays of problems at once.
 
-    Every number, the budget included, may be an integer or an array of integers; all of them broadcast. The search is
-    the same exact search, run on all problems together. `solve` handles single problems whose counts do not fit
-    64 bits, and all problems whose counts have no formula: under a mask given by data (BlockMask, Documents), and for
-    pages under a mask. It also handles linear layers and recurrences, one after the other. With the objective "time"
-    every tile that fits a kernel of the device is timed at every call, in arrays; warps, stages and searched options
-    are chosen too.
+    Each element is the answer of `solve` to that call: the fastest tiles on a device, those of least traffic under a
+    bare budget. The search is the same exact search, run on all problems together: of least traffic in one memory,
+    and of least time with the kernels of a device for attention in one direction. Other problems are solved one after
+    the other.
 
     Parameters
     ----------
-    algorithm, hardware
-        As for :func:`iomodel.solve`.
-    sram_bytes, sram_elements : int or array, optional
-        A bare budget in place of a device [B], [elements].
-    q_len, head_dim, kv_len, batch, heads, kv_heads, value_dim : int or array
-        The calls, as for :class:`iomodel.Attention`.
-    rows, in_features, out_features, groups, scale_block : int or array of int
-        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention; for
-        one of recurrences the fields of :class:`iomodel.Recurrence`.
-    dtype, mask, direction
-        As for :class:`iomodel.Attention`; the dtype may be an array of names, the others are the same for all calls.
-        The widths of a Window may be given as arrays, ``window_left`` and ``window_right``.
-    alignment, min_block_kv : int or array, optional
-        The tiles are multiples of `alignment`; `min_block_kv` is the least block_kv [rows].
-    epsilon : float
-        The share of the least traffic that may be given up for the largest block_kv [-].
-    objective : {"traffic", "time"}
-        The quantity minimised: the traffic on the textbook's machine of one memory, with proof; or the time, with the
-        kernels of an implementation on a device.
-    implementation : str or Implementation, optional
-        With the objective "time", the kernels; by default the first that runs the calls on the device.
+    algorithm, hardware, implementation, objective
+        As for :func:`iomodel.solve`, the same for all problems.
+    workload : Attention, Linear or Recurrence, optional
+        A template, whose fields the columns replace.
     infeasible : {"raise", "mark"}
         The result if no tile fits: an error, or tiles and bytes of 0 and a `feasible` of False.
-    **options
-        Further fields of the call (``page_size``, ``bias``); options of the algorithm, of which ``splits`` and
-        ``dq_buffers`` may be arrays; ``packed=True``.
+    **columns
+        Fields of the workload and options of the algorithm, as for :func:`iomodel.cost_array`; and of a search
+        `sram_bytes` or `sram_elements` in place of a device, `alignment` and `min_block_kv`, each an integer or an
+        array, and `epsilon`.
 
     Raises
     ------
@@ -111,49 +88,129 @@ def solve_many(
     Examples
     --------
     >>> import iomodel
-    >>> found = iomodel.solve_many("flash2", sram_elements=[25600, 51200], q_len=4096, head_dim=64, lse=False)
-    >>> found.tiles["block_q"], found.hbm_bytes
-    (array([187, 373]), array([24117248, 12582912]))
+    >>> w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    >>> found = iomodel.solve_array("flash3", w, "h100-sxm5", q_len=[4096, 8192])
+    >>> [f"{seconds * 1e6:.1f}" for seconds in found.seconds], found.tiles["block_q"].tolist()
+    (['242.7', '869.5'], [192, 192])
+    >>> call = iomodel.Attention(q_len=4096, head_dim=64)
+    >>> iomodel.solve_array("flash2", call, sram_elements=[25600, 51200], lse=False).hbm_bytes
+    array([24117248, 12582912])
     """
-    share = share_of(epsilon)
-    as_choice("objective", objective, ("traffic", "time"))
+    asked = _asked(algorithm, workload, columns)
+    if objective is not None:
+        as_choice("objective", objective, ("traffic", "time"))
     as_choice("infeasible", infeasible, ("raise", "mark"))
-    integers = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-    integers |= {"min_block_kv": min_block_kv, **{name: options[name] for name in sorted(NUMBERS & options.keys())}}
-    numbers = {name: as_integers(name, value) for name, value in integers.items() if value is not None}
-    fields = {"q_len": q_len, "kv_len": kv_len, "batch": batch, "heads": heads, "kv_heads": kv_heads}
-    fields |= {"head_dim": head_dim, "value_dim": value_dim, "mask": mask, "direction": direction}
-    declaration = find_algorithm(algorithm)
-    called, own = _called(declaration, fields, dtype, options, numbers)
+    if objective == "time" and (hardware is None or asked.share or LIMITS_OF_MEMORY & asked.numbers.keys()):
+        return _fastest(asked, hardware, implementation, infeasible)  # which refuses
+    bare = LIMITS_OF_MEMORY & asked.numbers.keys()
+    textbook = isinstance(implementation, str | Implementation) and implementation in (TEXTBOOK.name, TEXTBOOK)
+    if objective != "time" and (hardware is None or bare or textbook):
+        return _of_least_traffic(asked, hardware, infeasible)
+    together = hardware is not None and objective != "traffic" and not asked.share
+    if together and _in_arrays(asked, hardware, implementation):
+        return _fastest(asked, hardware, implementation, infeasible)
+    search = {"hardware": hardware, "implementation": implementation, "objective": objective}
+    return _one_at_a_time(asked, search, infeasible)
+
+
+def solve_many(algorithm: AlgorithmLike, hardware: Hardware | str | None = None, **columns: Any) -> SolutionArray:
+    """Find the tiles of least traffic for arrays of problems: an old spelling of :func:`iomodel.solve_array`.
+
+    The objective is the traffic by default, on the textbook's machine of one memory; that of `solve_array` is the
+    time on a device.
+
+    >>> solve_many("flash2", sram_elements=[25600, 51200], q_len=4096, head_dim=64, lse=False).hbm_bytes
+    array([24117248, 12582912])
+    """
+    objective = as_choice("objective", columns.pop("objective", "traffic"), ("traffic", "time"))
+    infeasible = as_choice("infeasible", columns.pop("infeasible", "raise"), ("raise", "mark"))
+    implementation = columns.pop("implementation", None)
+    asked = _asked(algorithm, None, columns)
     if objective == "time":
-        bare = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-        return solve_many_fastest(
-            declaration, called, hardware, implementation, {**bare, "epsilon": epsilon or None}, min_block_kv,
-            {**own, **{name: numbers[name] for name in NUMBERS & numbers.keys()}}, infeasible,
-        )  # fmt: skip
+        return _fastest(asked, hardware, implementation, infeasible)
     if not isinstance(implementation, str | None) or implementation not in (None, "textbook"):
         raise InputError(f"implementation: {shown(implementation)} given; allowed: with objective='time'")
-    arguments = {**own, **numbers, "hardware": hardware, "epsilon": epsilon}
-    problems = Problems(declaration, called, hardware, numbers, own, share, arguments)
+    return _of_least_traffic(asked, hardware, infeasible)
+
+
+class Asked(NamedTuple):
+    """Calls of an array with the numbers and the options of their search, and the share of traffic given up."""
+
+    algorithm: Algorithm
+    called: Calls | Layers
+    numbers: dict[str, Any]
+    options: dict[str, Any]
+    share: Fraction
+    epsilon: float
+
+
+def _asked(algorithm: AlgorithmLike, workload: Shape | None, columns: Mapping[str, Any]) -> Asked:
+    """Check the columns of a search and lay the calls out in arrays."""
+    declaration, own = find_algorithm(algorithm), dict(columns)
+    epsilon = own.pop("epsilon", 0.0)
+    share = share_of(epsilon)
+    given = columns_of_calls(declaration, workload, None, own)
+    limits = {name: given.pop(name) for name in [*LIMITS, *sorted(NUMBERS & given.keys())] if name in given}
+    numbers = {name: as_integers(name, value) for name, value in limits.items() if value is not None}
+    arrays = {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)}
+    if declaration.answers in UNMASKED:
+        kind = UNMASKED[declaration.answers]
+        known = without_defaults(kind, given)
+        fields = {name: known.pop(name) for name in [*known] if name in kind.model_fields}
+        return Asked(declaration, layers(kind, fields, arrays), numbers, known, share, epsilon)
+    fields = {name: given.pop(name) for name in [*given] if name in FIELDS}
+    return Asked(declaration, calls({**ATTENTION, **fields}, arrays), numbers, given, share, epsilon)
+
+
+def _of_least_traffic(asked: Asked, hardware: Hardware | str | None, infeasible: str) -> SolutionArray:
+    arguments = {**asked.options, **asked.numbers, "hardware": hardware, "epsilon": asked.epsilon}
+    problems = Problems(asked.algorithm, asked.called, hardware, asked.numbers, asked.options, asked.share, arguments)
     return problems.solved(infeasible == "raise")
 
 
-def _called(
-    declaration: Algorithm,
-    fields: dict[str, Any],
-    dtype: Any,
-    options: Mapping[str, Any],
-    numbers: Mapping[str, Any],
-) -> tuple[Calls | Layers, dict[str, Any]]:
-    """Lay the calls out in arrays; return them with the options that are no fields of a call."""
-    options, arrays = dict(options), {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)}
-    if declaration.answers in UNMASKED:
-        shaped_as = UNMASKED[declaration.answers]
-        options |= not_default(fields)  # refused beside the options that the algorithm lacks
-        own = {name: options.pop(name) for name in [*options] if name in shaped_as.model_fields}
-        return layers(shaped_as, {**own, "dtype": dtype}, arrays), options
-    own = {name: options.pop(name) for name in [*options] if name in FIELDS}
-    return calls({**own, **fields, "dtype": dtype}, arrays), options
+def _fastest(
+    asked: Asked, hardware: Hardware | str | None, implementation: str | Implementation | None, infeasible: str
+) -> SolutionArray:
+    bare = {name: asked.numbers.get(name) for name in ("sram_bytes", "sram_elements", "alignment")}
+    options = {**asked.options, **{name: asked.numbers[name] for name in NUMBERS & asked.numbers.keys()}}
+    return solve_many_fastest(
+        asked.algorithm, asked.called, hardware, implementation, {**bare, "epsilon": asked.epsilon or None},
+        asked.numbers.get("min_block_kv"), options, infeasible,
+    )  # fmt: skip
+
+
+def _in_arrays(asked: Asked, hardware: Hardware | str | None, implementation: str | Implementation | None) -> bool:
+    """Check that the fastest tiles of all calls can be searched together: kernels run them, in one direction."""
+    called = asked.called
+    if not isinstance(called, Calls) or isinstance(called.first.mask, Tabulated) or called.first.direction == "both":
+        return False
+    varied = [called.fields.get(name, called.widths.get(name)) for name in ("dtype", "kv_dtype", *called.widths)]
+    if any(isinstance(value, np.ndarray) for value in (*varied, asked.numbers.get("min_block_kv"))):
+        return False
+    return bool(Question.ask(asked.algorithm, called.first, hardware, implementation).kernels)
+
+
+def _one_at_a_time(asked: Asked, search: Mapping[str, Any], infeasible: str) -> SolutionArray:
+    """Solve the problems one after the other, as :func:`iomodel.solve` does."""
+    shape, called = asked.called.shape, asked.called
+    arguments = {**asked.options, **asked.numbers, **search, **({"epsilon": asked.epsilon} if asked.share else {})}
+    found: list[Solution | None] = []
+    failed: dict[tuple[int, ...], InfeasibleError] = {}
+    for place in np.ndindex(shape):
+        try:
+            found.append(solve_at(asked.algorithm, called, arguments, place, shape, by_solve=True))
+        except InfeasibleError as error:
+            found.append(None)
+            failed[place] = error
+        except InputError as error:
+            raise InputError(f"{error}; at index {place}" if place else str(error)) from None
+    if failed and infeasible == "raise":
+        place, first = next(iter(failed.items()))
+        raise InfeasibleError(
+            f"{first}; at index {place}, the first of {len(failed):,} among {len(found):,} problems",
+            least=max(one.least for one in failed.values()), unit=first.unit,
+        )  # fmt: skip
+    return gathered(asked.algorithm, called, arguments, found)
 
 
 @dataclass(frozen=True)
@@ -171,7 +228,7 @@ class Problems:
     share: Fraction
     arguments: Mapping[str, Any]
 
-    def solved(self, every: bool) -> Solutions:
+    def solved(self, every: bool) -> SolutionArray:
         """Search all problems; raise InfeasibleError if `every` one must have a tile and some have none."""
         numbers, called, shape = self.numbers, self.called, self.called.shape
         scalars = {name: value if isinstance(value, int) else 1 for name, value in numbers.items()}
@@ -204,7 +261,7 @@ class Problems:
             raise self._infeasible(results, feasible, budget.unit)
         found = {name: frozen(sizes, shape) for name, sizes in results.tiles.items()}
         moved, least, fits = (frozen(values, shape) for values in (results.bytes, results.least, feasible))
-        return Solutions(
+        return SolutionArray(
             name_of(self.algorithm), FrozenDict(found), moved, least, fits, amount, budget.unit, called,
             FrozenDict(self.arguments),
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice
+from iomodel.counting.arrays.columns import columns_of_calls
 from iomodel.counting.arrays.integers import as_integers, frozen
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import rates
@@ -25,6 +27,7 @@ from iomodel.timing.clock_points import Fastest
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.linear import Linear
+from iomodel.workloads.workload import Shape, Workload
 
 BLOCK = 1 << 14
 """Points timed together, whose arrays fit a cache [-]."""
@@ -32,12 +35,14 @@ BLOCK = 1 << 14
 
 def estimate_array(
     algorithm: AlgorithmLike,
-    hardware: Hardware | str,
+    workload: Shape | None = None,
+    hardware: Hardware | str | None = None,
     *,
+    tiles: Mapping[str, Any] | None = None,
     parameters: Parameters = DEFAULT,
     implementation: str | Implementation | None = None,
     infeasible: str = "raise",
-    **arguments: Any,
+    **columns: Any,
 ) -> EstimateArray:
     """Estimate the time of an algorithm at many shapes, tiles and options at once.
 
@@ -45,13 +50,16 @@ def estimate_array(
     ----------
     algorithm, hardware, parameters, implementation
         As for :func:`iomodel.estimate`.
+    workload : Attention or Linear, optional
+        A template, whose fields the columns replace.
+    tiles : mapping of name to int or array, optional
+        Tiles, launch and options as for :func:`iomodel.estimate`; without tiles each point takes the default ones.
     infeasible : {"raise", "mark"}
         The result where a tile does not fit: an error, or a time of NaN.
-    **arguments
-        The calls, tiles and options, as for :func:`iomodel.cost_array`: any number may be an array, and all broadcast.
-        ``warps`` and ``stages`` may be arrays too; without them the fastest launch of each tile counts. Options that
-        the kernels choose per call are chosen for each point if they are not given. Without tiles each point takes
-        those of :func:`iomodel.estimate`.
+    **columns
+        Fields of the workload, tiles and options by name, as for :func:`iomodel.cost_array`: any number may be an
+        array, and all broadcast. ``warps`` and ``stages`` may be arrays too; without them the fastest launch of each
+        tile counts. Options that the kernels choose per call are chosen for each point if they are not given.
 
     Raises
     ------
@@ -64,11 +72,17 @@ def estimate_array(
     Examples
     --------
     >>> import iomodel
-    >>> times = iomodel.estimate_array("flash3", "h100-sxm5", q_len=[2048, 4096, 8192], heads=16, head_dim=128,
-    ...                                mask="causal", block_q=128, block_kv=128)
+    >>> w = iomodel.Attention(heads=16, q_len=2048, head_dim=128, mask="causal")
+    >>> times = iomodel.estimate_array("flash3", w, "h100-sxm5", q_len=[2048, 4096, 8192], block_q=128, block_kv=128)
     >>> [f"{mfu:.2f}" for mfu in times.mfu], times.bound.tolist()
     (['0.47', '0.56', '0.60'], ['matrix', 'matrix', 'matrix'])
     """
+    second: Any = workload
+    if hardware is None and not isinstance(second, Workload | None):
+        warn_renamed("estimate_array(algorithm, hardware)", "iomodel.estimate_array(algorithm, None, hardware)")
+        workload, hardware = None, second
+    if hardware is None:
+        raise InputError("hardware: not given; allowed: a device, such as 'h100-sxm5'")
     device, declaration = as_device(hardware), find_algorithm(algorithm)
     as_choice("infeasible", infeasible, ("raise", "mark"))
     if not isinstance(parameters, Parameters):
@@ -78,6 +92,7 @@ def estimate_array(
             f"algorithm: {declaration.name} given; allowed: an algorithm of attention or of linear layers, in an array "
             "of times"
         )
+    arguments = columns_of_calls(declaration, workload, tiles, columns)
     launch = {name: as_integers(name, arguments[name]) for name in sorted(LAUNCH_NAMES & arguments.keys())}
     plain = {name: value for name, value in arguments.items() if name not in launch}
     points: AttentionPoints | LayerPoints
@@ -105,7 +120,7 @@ def estimate_array(
     if len(misfits) and infeasible == "raise":
         place = tuple(map(int, np.unravel_index(misfits[0], shape)))
         try:
-            result.at(*place)
+            result.element(place)
         except InfeasibleError as error:
             text = f"{error}; at index {place}, the first of {len(misfits):,} among {size:,} points"
             raise InfeasibleError(text, least=error.least, unit=error.unit) from None

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
 from iomodel.common.results import check_keys, decoded_values, named, plain
 from iomodel.common.tabular import Tabular, flat_columns
+from iomodel.counting.arrays.elements import Elements
 from iomodel.counting.arrays.integers import at_place
-from iomodel.counting.cost_array import CostArray, place_of
+from iomodel.counting.cost_array import CostArray
 from iomodel.counting.evaluation.array_engine import exact_ratio
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
@@ -25,7 +27,7 @@ from iomodel.timing.parameters import Parameters
 
 
 @dataclass(frozen=True, eq=False)
-class EstimateArray(Result, Tabular):
+class EstimateArray(Elements[Estimate], Result, Tabular):
     """The quantities of :class:`~iomodel.Estimate` as arrays of one shape.
 
     Attributes
@@ -94,16 +96,15 @@ class EstimateArray(Result, Tabular):
         """FLOPs of the visible pairs over the DRAM traffic behind the time [FLOP/B]."""
         return exact_ratio(np.asarray(self.costs.useful_flops), np.asarray(self.streamed_bytes))
 
-    def at(self, *index: int) -> Estimate:
-        """Return the estimate at one index, by :func:`iomodel.estimate`, with its interval of DRAM traffic.
+    def element(self, place: tuple[int, ...]) -> Estimate:
+        """Return the estimate at one place, by :func:`iomodel.estimate`, with its interval of DRAM traffic.
 
         >>> import iomodel
-        >>> times = iomodel.estimate_array("flash2", "h100-sxm5", q_len=[1024, 4096], head_dim=64, block_q=128,
-        ...                                block_kv=64)
-        >>> bool(times.at(1).seconds == times.seconds[1])
+        >>> w = iomodel.Attention(q_len=1024, head_dim=64)
+        >>> times = iomodel.estimate_array("flash2", w, "h100-sxm5", q_len=[1024, 4096], block_q=128, block_kv=64)
+        >>> bool(times[1].seconds == times.seconds[1])
         True
         """
-        place = place_of(index, self.shape)
         calls = self.costs.calls
         fields = {name: at_place(value, place, self.shape) for name, value in self.arguments.items()}
         sizes = {name: fields.pop(name) for name in list(fields) if name in TILE_NAMES | LAUNCH_NAMES}
@@ -112,6 +113,11 @@ class EstimateArray(Result, Tabular):
             self.algorithm, calls.call(place, self.shape), self.hardware, sizes or None, parameters=self.parameters,
             implementation=self.implementation, **options,
         )  # fmt: skip
+
+    def at(self, *index: int) -> Estimate:
+        """Return the estimate at one index: an old spelling of ``times[index]``."""
+        warn_renamed("EstimateArray.at(i)", "times[i]")
+        return self[index]
 
     def records(self) -> dict[str, Any]:
         """Return a column per array argument and quantity, with a row per point."""
@@ -147,7 +153,7 @@ class EstimateArray(Result, Tabular):
 
         more = {name: known[name] for name in ("parameters", "implementation")}
         arguments = {**known["arguments"], **more, "infeasible": "mark"}
-        return estimate_array(known["algorithm"], known["hardware"], **arguments)
+        return estimate_array(known["algorithm"], None, known["hardware"], **arguments)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EstimateArray):

@@ -52,5 +52,5 @@ def test_omissions_add_a_column_where_anything_is_left_out() -> None:
 
 
 def test_many_solutions_by_time_print_their_launch_configuration() -> None:
-    text = str(iomodel.solve_many("flash2", "h100-sxm5", q_len=[1024, 2048], head_dim=64, objective="time"))
+    text = str(iomodel.solve_array("flash2", None, "h100-sxm5", q_len=[1024, 2048], head_dim=64, objective="time"))
     assert all(name in text for name in ("warps", "stages", "us"))

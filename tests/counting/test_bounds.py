@@ -23,6 +23,7 @@ from iomodel.counting.bound_values import (
     index_pairs,
     with_arrivals,
 )
+from iomodel.counting.bounds import divided_keys
 from iomodel.nests import d, d_v
 from iomodel.nests.feature_names import FEATURE_NAMES
 from tests.support.inside import M, Mask
@@ -385,3 +386,30 @@ def test_a_direction_that_the_algorithm_lacks_is_refused(direction: Literal["bac
     for layers in (iomodel.MLP(rows=4, **sizes), iomodel.Experts(loads=(1, 3), **sizes)):  # type: ignore[arg-type]
         with pytest.raises(iomodel.InputError, match=f"^direction: '{direction}' given; allowed: forward"):
             iomodel.lower_bounds("fused_mlp", layers, 100)
+
+
+@given(
+    groups=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+    lengths=st.tuples(st.integers(1, 4), st.integers(1, 40)),
+    widths=st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    splits=st.integers(1, 6),
+    block_kv=st.integers(1, 9),
+)
+def test_splits_move_two_outputs_a_group_more_than_they_must(
+    groups: tuple[int, int, int], lengths: tuple[int, int], widths: tuple[int, int], splits: int, block_kv: int
+) -> None:
+    """A kernel of its own merges: it loads the partial result that the last processor would have kept."""
+    (batch, kv_heads, group), (q_len, kv_len), (width, value) = groups, lengths, widths
+    w = iomodel.Attention(
+        batch=batch, heads=kv_heads * group, kv_heads=kv_heads, q_len=q_len, kv_len=kv_len, head_dim=width,
+        value_dim=value,
+    )  # fmt: skip
+    tiles = {"block_q": q_len * group, "block_kv": block_kv}
+    splits = min(splits, ceil(kv_len / block_kv))
+    cost = iomodel.cost("split_kv", w, tiles, splits=splits, packed=True, lse=False)
+    busy = ceil(kv_len / (ceil(ceil(kv_len / block_kv) / splits) * block_kv))  # the last splits may hold no key
+    moved = cost.hbm_elements - sum(cost.reads.get(name, 0) + cost.writes.get(name, 0) for name in ("LSE_acc",))
+    least = divided_keys(w, batch * kv_heads * busy)
+    assert least.elements <= moved
+    if splits == busy and splits > 1:
+        assert moved - least.elements == 2 * batch * kv_heads * group * q_len * value

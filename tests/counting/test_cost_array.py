@@ -83,7 +83,7 @@ def test_plain_data_are_those_of_every_point() -> None:
     found = iomodel.cost_array("flash2", **sizes)
     data = found.to_dict()
     for place in range(2):
-        one = found.at(place).to_dict()
+        one = found[place].to_dict()
         assert {name: rows[place] for name, rows in data["reads"].items()} == one["reads"]
         assert {name: rows[place] for name, rows in data["writes"].items()} == one["writes"]
         assert {name: data[name][place] for name in SUMS} == {name: one[name] for name in SUMS}
@@ -163,7 +163,7 @@ def test_widths_of_a_window_may_be_arrays(left: bool, right: bool, align: Any) -
         one = at("flash2", {**arguments, "mask": mask.model_copy(update=sides)}, index, found.shape)
         assert found.hbm_bytes[index] == one.hbm_bytes
         assert found.exps[index] == one.exps
-        assert found.at(*index) == one
+        assert found[index] == one
 
 
 def test_options_may_be_arrays() -> None:

@@ -199,7 +199,7 @@ junk = st.one_of(
 )  # fmt: skip
 EVERY = [
     *FIELDS,
-    "engine",
+    "backend",
     "dtype",
     "kv_dtype",
     "mask",

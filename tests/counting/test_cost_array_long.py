@@ -37,10 +37,10 @@ def refused(quantity: str = "hbm_bytes", **arguments: Any) -> str:
 def test_a_wrong_element_of_a_long_array_is_found(value: int, where: int, engine: str) -> None:
     q_len = LENGTHS.copy()
     q_len[where] = value
-    said = refused(q_len=q_len, engine=engine)
+    said = refused(q_len=q_len, backend=engine)
     assert said.startswith(f"q_len: {value} given")
     assert f"({where},)" in said
-    said = refused(q_len=7, kv_len=q_len.reshape(-1, 1), block_q=np.array([[1]]), engine=engine)
+    said = refused(q_len=7, kv_len=q_len.reshape(-1, 1), block_q=np.array([[1]]), backend=engine)
     assert said.startswith(f"kv_len: {value} given")
     assert f"({where}, 0)" in said
 
@@ -72,11 +72,11 @@ def test_heads_that_do_not_divide_are_found_in_long_arrays(engine: str) -> None:
     heads = np.full(MANY, 8)
     for given_as in ({"heads": heads, "kv_heads": kv_heads}, {"heads": 8, "kv_heads": kv_heads}):
         for quantity in ("hbm_bytes", "footprint_bytes"):
-            said = refused(quantity, q_len=8, **given_as, engine=engine)
+            said = refused(quantity, q_len=8, **given_as, backend=engine)
             assert said.startswith("kv_heads: 3 does not divide heads = 8")
             assert "70001" in said
     heads[9] = 6
-    said = refused(q_len=8, heads=heads, kv_heads=np.array([2, 4])[:, None], engine=engine)
+    said = refused(q_len=8, heads=heads, kv_heads=np.array([2, 4])[:, None], backend=engine)
     assert said.startswith("kv_heads: 4 does not divide heads = 6")
     assert "(1, 9)" in said
 
@@ -119,7 +119,7 @@ def test_machine_code_says_the_same(name: str, mask: Any) -> None:
         "block_kv": draw.integers(1, 300, size),
         "mask": mask,
     }
-    ours, other = (cost_array(name, **fields, engine=engine).hbm_bytes for engine in ("numba", "numpy"))
+    ours, other = (cost_array(name, **fields, backend=engine).hbm_bytes for engine in ("numba", "numpy"))
     assert ours.dtype == other.dtype == np.int64
     assert np.array_equal(ours, other)
 
@@ -132,7 +132,7 @@ def test_machine_code_rounds_nothing(power: int) -> None:
     for divisor in (3, 2**20 - 1, 94906265, 94906266):
         q_len = (2**power // batch // divisor) * divisor + np.array([-1, 0, 1])
         point = {"q_len": q_len, "kv_len": 1, "head_dim": 1, "batch": batch, "dtype": "int8", "lse": False}
-        found = cost_array("flash2", **point, block_q=np.full(3, divisor), block_kv=1, engine="numba").hbm_bytes
+        found = cost_array("flash2", **point, block_q=np.full(3, divisor), block_kv=1, backend="numba").hbm_bytes
         assert found.tolist() == [batch * (2 * n + 2 * -(-n // divisor)) for n in map(int, q_len)]
 
 
@@ -144,12 +144,14 @@ def test_a_late_element_beyond_the_bounds_of_earlier_blocks_is_exact(length: int
     q_len = np.tile(LENGTHS[:1000], 500)
     for _ in range(2):  # with bounds that are known from the first run, too
         q_len[400_000] = length
-        found = cost_array("flash2", q_len=q_len, head_dim=64, mask=mask, **SIZES, engine="numba").hbm_bytes
+        found = cost_array("flash2", q_len=q_len, head_dim=64, mask=mask, **SIZES, backend="numba").hbm_bytes
         for place in (399_999, 400_000, 400_001):
             one = iomodel.Attention(q_len=int(q_len[place]), head_dim=64, mask=mask)
             assert found[place] == iomodel.cost("flash2", one, SIZES).hbm_bytes
         q_len[400_000] = 7
-        assert cost_array("flash2", q_len=q_len, head_dim=64, mask=mask, **SIZES, engine="numba").hbm_bytes.dtype == int
+        assert (
+            cost_array("flash2", q_len=q_len, head_dim=64, mask=mask, **SIZES, backend="numba").hbm_bytes.dtype == int
+        )
 
 
 points = st.fixed_dictionaries(
@@ -167,7 +169,7 @@ points = st.fixed_dictionaries(
 def test_machine_code_at_integers_of_any_size(mask: Any, many: list[dict[str, int]], repeat: int) -> None:
     pytest.importorskip("numba")
     columns = {field: np.array([point[field] for point in many] * repeat) for field in many[0]}
-    found = cost_array("flash2", **columns, head_dim=64, heads=32, mask=mask, engine="numba")
+    found = cost_array("flash2", **columns, head_dim=64, heads=32, mask=mask, backend="numba")
     for values in (found.hbm_bytes, found.flops):
         for i, point in enumerate(many):
             fields = {name: point[name] for name in ("q_len", "kv_len")}
@@ -181,7 +183,7 @@ def test_machine_code_at_integers_of_any_size(mask: Any, many: list[dict[str, in
 def test_machine_code_takes_any_layout(shape: tuple[int, ...], engine: str) -> None:
     table = np.random.default_rng(0).integers(1, 10**4, shape)
     rows = 8 * np.arange(1, shape[0] + 1).reshape(-1, *[1] * (len(shape) - 1))
-    plain = cost_array("flash2", q_len=table, head_dim=rows, mask="causal", **SIZES, engine="numpy").hbm_bytes
+    plain = cost_array("flash2", q_len=table, head_dim=rows, mask="causal", **SIZES, backend="numpy").hbm_bytes
     for given_as in (
         np.asfortranarray(table),
         table[..., ::-1],
@@ -189,14 +191,14 @@ def test_machine_code_takes_any_layout(shape: tuple[int, ...], engine: str) -> N
         table.astype("i4"),
     ):
         values = given_as[..., ::-1] if given_as.strides[-1] < 0 else given_as
-        found = cost_array("flash2", q_len=values, head_dim=rows, mask="causal", **SIZES, engine=engine).hbm_bytes
+        found = cost_array("flash2", q_len=values, head_dim=rows, mask="causal", **SIZES, backend=engine).hbm_bytes
         assert np.array_equal(found, plain)
 
 
 @pytest.mark.parametrize("value", ["cuda", "", None, 3, ["numba"], np.array(["numba", "numpy"])], ids=repr)
 def test_an_unknown_engine_is_refused(value: Any) -> None:
-    with pytest.raises(iomodel.IOModelError, match=r"^engine: "):
-        cost_array("flash2", q_len=8, head_dim=8, **SIZES, engine=value)
+    with pytest.raises(iomodel.IOModelError, match=r"^backend: "):
+        cost_array("flash2", q_len=8, head_dim=8, **SIZES, backend=value)
 
 
 def test_a_wrong_number_among_long_options_is_found() -> None:
@@ -216,4 +218,4 @@ def test_a_wrong_width_of_a_long_array_is_found(where: int, value: int) -> None:
     assert said.startswith(f"window_left: {value} given, at index ({where},); allowed: integers from 0")
     widths[where] = 0
     point = {"q_len": 1000, "head_dim": 8, "mask": iomodel.Window(left=1, right=0), **SIZES}
-    assert cost_array("flash2", **point, window_left=widths).at(where).workload.mask.left == 0
+    assert cost_array("flash2", **point, window_left=widths)[where].workload.mask.left == 0

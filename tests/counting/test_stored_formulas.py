@@ -52,7 +52,7 @@ import sys, iomodel
 from iomodel.common import derived
 derived.pending = {{}} if {keeping} else None
 costs = iomodel.cost_array({arguments})
-one = costs.at(*(length - 1 for length in costs.shape))
+one = costs[tuple(length - 1 for length in costs.shape)]
 for name, value in one.quantities.items():
     assert getattr(costs, name).flat[-1] == value, name
 for side in ('reads', 'writes'):

@@ -271,7 +271,7 @@ def test_an_answer_asks_again(name: str) -> None:
     solved = iomodel.solve(name, w, "h100-sxm5", **options)
     assert iomodel.cost(name, w, solved.tiles, **solved.cost.options) == solved.cost
     arrays = iomodel.cost_array(name, **{**CALL, "q_len": [64, 128]}, mask=w.mask, **solved.tiles, **options)
-    assert arrays.at(0) == solved.cost
+    assert arrays[0] == solved.cost
     assert iomodel.diagnose(name, w, "h100-sxm5", 1e-3, tiles=solved.tiles, **options).to_dict()
     found = iomodel.estimate(name, w, "h100-sxm5", **options)
     assert found.seconds <= iomodel.estimate(name, w, "h100-sxm5", solved.tiles, **options).seconds
@@ -289,7 +289,7 @@ def test_every_split_of_the_chosen_keys_has_a_tile(chosen: int, splits: int, bud
         return
     found = iomodel.solve("dsa", w, sram_elements=budget, alignment=4, **options)
     assert -(-chosen // found.tiles["block_kv"]) >= splits
-    many = iomodel.solve_many("dsa", sram_elements=[budget, budget], alignment=4, **shape, **options)
+    many = iomodel.solve_array("dsa", sram_elements=[budget, budget], alignment=4, **shape, **options)
     assert {name: int(sizes[1]) for name, sizes in many.tiles.items()} == found.tiles
     least = None
     for block_kv, block_q in product(range(4, 44, 4), (4, 8)):

@@ -127,8 +127,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.solve,
         {"algorithm": "split_kv", "workload": W, "sram_elements": 5000, "splits": 2, "packed": False},
     ),
-    "solve_many": (
-        iomodel.solve_many,
+    "solve_array": (
+        iomodel.solve_array,
         {"algorithm": "flash2", "sram_bytes": [5000, 6000], "q_len": [8, 9], "head_dim": 4, "infeasible": "mark"},
     ),
     "compare": (iomodel.compare, {"workload": W, "sram_bytes": 5000, "objective": "traffic", "approximate": False}),
@@ -177,7 +177,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         },
     ),
     "fastest of many": (
-        iomodel.solve_many,
+        iomodel.solve_array,
         {
             "algorithm": "flash2",
             "hardware": GPU,

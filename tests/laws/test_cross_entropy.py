@@ -140,7 +140,7 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
         return
     found = iomodel.solve(case.algorithm, w, sram_elements=elements, **case.options)
     assert found.cost.hbm_bytes == found.certificate.least_hbm_bytes == moved[0]
-    many = iomodel.solve_many(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
+    many = iomodel.solve_array(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
     assert many.hbm_bytes.tolist() == [moved[0]]
 
 
@@ -150,7 +150,7 @@ def test_its_arrays_and_its_bound_are_those_of_each_call(case: Case, rows: list[
     found = iomodel.cost_array(case.algorithm, **{**case.call.to_dict(), "rows": rows}, **case.tiles, **case.options)
     for i, count in enumerate(rows):
         one = case.call.model_copy(update={"rows": count})
-        assert found.at(i) == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
+        assert found[i] == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
     (bound,) = iomodel.lower_bounds(case.algorithm, case.call, 64).values()
     ran = case.run()
     inputs = sum(array.size for array in case.inputs.values())

@@ -117,7 +117,7 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
     assert fitting[found.tiles["block_v"]] == min(fitting.values())
     more = sorted({moved for moved in fitting.values() if moved > min(fitting.values())})
     assert [found.certificate.runner_up.hbm_bytes] == more[:1] if more else found.certificate.runner_up is None
-    many = iomodel.solve_many(
+    many = iomodel.solve_array(
         DELTA_RULE, sram_elements=elements, **case.call.model_dump(include={"q_len", "head_dim", "value_dim", "heads",
         "kv_heads", "batch", "dtype", "mask"}), **case.options
     )  # fmt: skip
@@ -153,7 +153,7 @@ def test_its_arrays_are_what_the_kernel_counts(case: Case) -> None:
     assert found.shape == (2, 2)
     assert found.hbm_bytes[0, 1] == case.run().hbm_bytes(w.element_size)
     assert found.flops[0, 1] == case.run().flops
-    assert found.at(1, 0).hbm_bytes == found.hbm_bytes[1, 0]
+    assert found[1, 0].hbm_bytes == found.hbm_bytes[1, 0]
 
 
 @given(data=st.data(), case=cases())

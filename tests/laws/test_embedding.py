@@ -33,7 +33,7 @@ from tests.support.public_names import PUBLIC
 from tests.support.public_types import MADE, TILES, W
 
 ROOT = Path(__file__).parents[2]
-ARRAYS = {"CostArray", "EstimateArray", "Solutions"}  # answers for arrays, equal to themselves only
+ARRAYS = {"CostArray", "EstimateArray", "SolutionArray"}  # answers for arrays, equal to themselves only
 ERRORS = [name for name in PUBLIC if name.endswith("Error")]
 TYPES = [name for name, value in PUBLIC.items() if isinstance(value, type) and name not in ERRORS]
 each_type = pytest.mark.parametrize("name", MADE)

@@ -50,7 +50,7 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         "sources: range(0, 1000000000000) given; allowed: up to 1,048,576 values",
     ),
     "an array of more axes than there can be": (
-        lambda: iomodel.solve_many("flash2", sram_bytes=9, q_len=8, head_dim=8, min_block_kv=nested(50)),
+        lambda: iomodel.solve_array("flash2", sram_bytes=9, q_len=8, head_dim=8, min_block_kv=nested(50)),
         "min_block_kv: an array of 50 axes",
     ),
     "an objective that is an array": (
@@ -237,12 +237,12 @@ def test_a_sweep_of_what_the_algorithm_does_not_do() -> None:
 
 def test_an_index_that_is_none() -> None:
     costs = iomodel.cost_array("flash2", q_len=[8, 9], head_dim=8, **TILES)
-    tiles = iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[8, 9], head_dim=8)
-    assert costs.at(np.int64(1)).hbm_bytes == costs.hbm_bytes[1]
-    for wrong in (10**5000, "x", 2**63, True, "0", -1):
-        assert refused(lambda wrong=wrong: costs.at(wrong)).startswith("index: ")
+    tiles = iomodel.solve_array("flash2", sram_bytes=20_000, q_len=[8, 9], head_dim=8)
+    assert costs[np.int64(1)].hbm_bytes == costs.hbm_bytes[1]
+    for wrong in (10**5000, "x", 2**63, True, "0", -3, slice(1)):
+        assert refused(lambda wrong=wrong: costs[wrong]).startswith("index: ")
     for wrong in (2**63, 10**5000, "0", None):
-        assert refused(lambda wrong=wrong: tiles.solution(wrong)).startswith("index: ")
+        assert refused(lambda wrong=wrong: tiles[wrong]).startswith("index: ")
 
 
 def test_a_trace_is_asked_for_so_many_events_or_written_to_a_file(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_arrays_are_the_costs_of_each_layer(case: Case, data: st.DataObject) -> 
     for i, j in np.ndindex(found.shape):
         one = layer.model_copy(update={"rows": rows[j], "out_features": columns[i]})
         cost = iomodel.cost("gemm", one, {**sizes, "block_m": rows[j]}, splits=splits)
-        assert found.at(i, j) == cost
+        assert found[i, j] == cost
         assert {name: values[i, j] for name, values in found.reads.items()} == cost.reads
         assert (found.hbm_bytes[i, j], found.flops[i, j]) == (cost.hbm_bytes, cost.flops)
         assert found.footprint_bytes[i, j] == cost.footprint_bytes

@@ -230,7 +230,7 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
     found = iomodel.solve(case.algorithm, w, sram_elements=elements, **case.options)
     assert found.cost.hbm_bytes == found.certificate.least_hbm_bytes == moved[0]
     assert found.certificate.lower_bound.bytes <= moved[0]
-    many = iomodel.solve_many(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
+    many = iomodel.solve_array(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
     assert many.hbm_bytes.tolist() == [moved[0]]
 
 
@@ -247,7 +247,7 @@ def test_tiles_of_gradients_are_those_of_an_exhaustive_search(case: Case, elemen
             iomodel.solve("split_mlp", w, sram_elements=elements)
         return
     assert iomodel.solve("split_mlp", w, sram_elements=elements).cost.hbm_bytes == min(moved)
-    many = iomodel.solve_many("split_mlp", sram_elements=[elements], **w.to_dict())
+    many = iomodel.solve_array("split_mlp", sram_elements=[elements], **w.to_dict())
     assert many.hbm_bytes.tolist() == [min(moved)]
 
 
@@ -258,7 +258,7 @@ def test_its_arrays_and_its_bound_are_those_of_each_call(case: Case, rows: list[
     found = iomodel.cost_array(case.algorithm, **fields, **case.tiles, **case.options)
     for i, count in enumerate(rows):
         one = case.call.model_copy(update={"rows": count})
-        assert found.at(i) == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
+        assert found[i] == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
     (bound,) = iomodel.lower_bounds(case.algorithm, case.call, 64).values()
     w = case.call
     assert bound.elements == w.parameters + 2 * w.groups * w.rows * w.in_features

@@ -3,10 +3,13 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
+from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
+import yaml
 
 import iomodel
 from tests.support.public_names import MODULES, MOVED, PUBLIC, ROOMS, ROOT
@@ -70,6 +73,19 @@ def test_the_root_and_the_rooms_show_their_public_names_alone() -> None:
 
 def test_the_version_is_that_of_the_distribution() -> None:
     assert iomodel.__version__ == version("iomodel")
+
+
+def test_a_citation_names_the_version_of_the_distribution() -> None:
+    """And nothing that the metadata of the project does not have."""
+    root = Path(__file__).parents[2]
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {name: citation[name] for name in ("version", "license", "keywords")} == {
+        name: project[name] for name in ("version", "license", "keywords")
+    }
+    assert citation["authors"][0]["name"] in (root / "LICENSE").read_text(encoding="utf-8")
+    bibtex = (root / "docs" / "paper.md").read_text(encoding="utf-8").partition("@software{iomodel,")[2]
+    assert f"version = {{{project['version']}}}" in bibtex
 
 
 @pytest.mark.parametrize("module", [iomodel, iomodel.devices, iomodel.kernels])

@@ -104,9 +104,9 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
     runner_up = found.certificate.runner_up
     assert [runner_up.hbm_bytes] == moved[1:2] if runner_up is not None else not moved[1:]
     assert found.certificate.lower_bound.bytes <= moved[0]
-    many = iomodel.solve_many(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
+    many = iomodel.solve_array(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
     assert many.hbm_bytes.tolist() == [moved[0]]
-    assert many.solution(0) == found
+    assert many[0] == found
 
 
 @given(case=cases())
@@ -130,7 +130,7 @@ def test_its_arrays_are_the_costs_of_each_call(case: Case, tokens: list[int], he
     for i, j in np.ndindex(found.shape):
         one = iomodel.Recurrence(**{**fields, "tokens": tokens[j], "head_dim": int(widths[i, 0])})
         cost = iomodel.cost(case.algorithm, one, case.tiles, **case.options)
-        assert found.at(i, j) == cost
+        assert found[i, j] == cost
         assert {name: values[i, j] for name, values in found.reads.items()} == cost.reads
         assert (found.hbm_bytes[i, j], found.flops[i, j]) == (cost.hbm_bytes, cost.flops)
 

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from iomodel.testing.machine import HBM, Run, SRAMOverflowError
+from tests.reference.extras import Extras
 from tests.reference.masks import dense_attention, useful_pairs, visible
 
 FLASH_LIKE = ["flash1", "flash2", "flash3", "tiled_query"]
@@ -399,3 +400,17 @@ def test_it_shares_nothing_with_the_library_but_the_counting_memory(path: Path) 
             }
     # Nor by a path the syntax tree does not show.
     assert "iomodel" not in text.replace("from iomodel.testing.machine import", "", 1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_two_products_of_a_latent(packed: bool) -> None:
+    """V is the first columns of K: the same output, moves and room as with a copy of them."""
+    shape = Shape(5, 4, 3, 2, group=2)
+    Q, K, _ = shape.tensors()
+    tiles = {"gemm1_m": 2, "gemm1_n": 3, "gemm2_m": 3, "gemm2_n": 1}
+    asked: dict[str, Any] = {"right": 0, "packed": packed, **tiles}
+    apart = ALGORITHMS["two_products"].run(Q, K, K[..., :2], **asked)
+    inside = ALGORITHMS["two_products"].run(Q, K, K[..., :2], extras=Extras(latent=True), **asked)
+    np.testing.assert_array_equal(inside.O, apart.O)
+    assert (inside.reads, inside.writes, inside.sram_peak) == (apart.reads, apart.writes, apart.sram_peak)
+    assert apart.hbm_peak - inside.hbm_peak == K[..., :2].size

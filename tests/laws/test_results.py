@@ -195,7 +195,9 @@ def test_ipython_prints_tables_and_arrays_of_counts_have_a_short_repr() -> None:
     printed: list[str] = []
     printer = type("Printer", (), {"text": lambda self, text: printed.append(text)})()
     counts = iomodel.cost_array("flash2", q_len=[8, 16], head_dim=4, block_q=4, block_kv=4)
-    timed = iomodel.estimate_array("flash3", "h100-sxm5", q_len=[512, 1024], head_dim=128, block_q=128, block_kv=128)
+    timed = iomodel.estimate_array(
+        "flash3", None, "h100-sxm5", q_len=[512, 1024], head_dim=128, block_q=128, block_kv=128
+    )
     for result in (counts, timed):
         result._repr_pretty_(printer, cycle=False)
         assert printed.pop() == str(result)

@@ -182,7 +182,7 @@ def test_counts(asked: Together) -> None:
 @given(asked=attention(WAYS) | attention(KERNELS) | layers())
 def test_times(asked: Together) -> None:
     together = answer(
-        lambda: iomodel.estimate_array(asked.algorithm, asked.device, infeasible="mark", **asked.arguments)
+        lambda: iomodel.estimate_array(asked.algorithm, None, asked.device, infeasible="mark", **asked.arguments)
     )
     alone = asked.each(
         lambda name, call, place: iomodel.estimate(name, call, asked.device, asked.tile(place), **asked.options)
@@ -205,7 +205,7 @@ def same_estimate(together: iomodel.EstimateArray, place: int, one: iomodel.Esti
         assert chosen[place] == known.get(name, chosen[place])
     if known.items() >= {name: together.costs.options.get(name) for name in ("splits", "packed")}.items():
         assert together.costs.hbm_bytes[place] == one.cost.hbm_bytes
-    assert together.at(place).seconds == one.seconds
+    assert together[place].seconds == one.seconds
 
 
 @example(pair("flash2", "a100-sxm4-80gb", WINDOWS[0]), {})
@@ -219,8 +219,8 @@ def same_estimate(together: iomodel.EstimateArray, place: int, one: iomodel.Esti
 def test_fastest_tiles(asked: Together, limits: Fields) -> None:
     given = {**asked.options, **limits}
     together = answer(
-        lambda: iomodel.solve_many(
-            asked.algorithm, asked.device, objective="time", infeasible="mark", **asked.arguments, **limits
+        lambda: iomodel.solve_array(
+            asked.algorithm, None, asked.device, objective="time", infeasible="mark", **asked.arguments, **limits
         )
     )
     alone = asked.each(lambda name, call, _: timed(iomodel.solve(name, call, asked.device, objective="time", **given)))
@@ -240,8 +240,8 @@ def test_each_call_has_its_own_options(widths: tuple[int, int, int]) -> None:
     """Calls of the same widths are searched together, others apart; either way each has its own number of splits."""
     lengths, splits = (188_670, 114_605, 87_217), (2, 5, 1)
     shared = {"q_len": 1024, "value_dim": 8}
-    together = iomodel.solve_many(
-        "split_kv", "h100-sxm5", objective="time", kv_len=lengths, head_dim=widths, splits=splits, **shared
+    together = iomodel.solve_array(
+        "split_kv", None, "h100-sxm5", objective="time", kv_len=lengths, head_dim=widths, splits=splits, **shared
     )
     for place, (kv_len, width, number) in enumerate(zip(lengths, widths, splits, strict=True)):
         call = iomodel.Attention(kv_len=kv_len, head_dim=width, **shared)
@@ -251,15 +251,15 @@ def test_each_call_has_its_own_options(widths: tuple[int, int, int]) -> None:
 
 
 def timed(solution: iomodel.Solution) -> iomodel.Solution:
-    if solution.seconds is None:
+    if not solution.timed:
         raise iomodel.InputError("objective: 'time' given with no implementation")
     return solution
 
 
-def same_solution(together: iomodel.Solutions, place: int, one: iomodel.Solution) -> None:
+def same_solution(together: iomodel.SolutionArray, place: int, one: iomodel.Solution) -> None:
     assert {name: int(sizes[place]) for name, sizes in together.tiles.items()} == dict(one.tiles)
     assert together.hbm_bytes[place] == one.cost.hbm_bytes
-    assert together.solution(place).tiles == one.tiles
+    assert together[place].tiles == one.tiles
 
 
 @given(
@@ -270,7 +270,7 @@ def same_solution(together: iomodel.Solutions, place: int, one: iomodel.Solution
 def test_tiles_of_least_traffic(asked: Together, budget: int, limits: Fields) -> None:
     more = {**asked.options, **limits, "sram_bytes": budget}
     together = answer(
-        lambda: iomodel.solve_many(asked.algorithm, infeasible="mark", **asked.shared, **asked.columns, **more)
+        lambda: iomodel.solve_array(asked.algorithm, infeasible="mark", **asked.shared, **asked.columns, **more)
     )
     alone = asked.each(lambda name, call, _: iomodel.solve(name, call, **more))
     if not agree(together, alone):
@@ -313,7 +313,7 @@ def test_an_answer_does_not_depend_on_the_question_before(questions: list[Callab
 def test_more_calls_change_no_answer(asked: Together) -> None:
     """The calls of an array repeated 300 times are timed in pieces."""
     many = {name: np.tile(column, 300) for name, column in {**asked.columns, **asked.tiles}.items()}
-    ask = partial(iomodel.estimate_array, asked.algorithm, asked.device, infeasible="mark", **asked.options)
+    ask = partial(iomodel.estimate_array, asked.algorithm, None, asked.device, infeasible="mark", **asked.options)
     few = answer(lambda: ask(**asked.shared, **asked.columns, **asked.tiles))
     found = answer(lambda: ask(**asked.shared, **many))
     if isinstance(few, iomodel.IOModelError):

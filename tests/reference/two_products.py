@@ -60,6 +60,7 @@ def weights(machine: Machine, s: FloatArray, lse: FloatArray, hidden: BoolArray)
 def output(machine: Machine, program: Program, statistics: Statistics, tiles: Tiles, gemm_m: int, gemm_n: int) -> None:
     """O = exp(S - LSE) V for one head, by tiles of O; each visit is one key."""
     hbm, sram = machine.hbm, machine.sram
+    values = "V" if "V" in hbm.arrays else "K"  # of a latent, the first columns
     for rows, visited in tiles:
         n = rows.stop - rows.start
         lse = sram.alloc("LSE", (gemm_m,), "fp32")[:n]
@@ -67,12 +68,12 @@ def output(machine: Machine, program: Program, statistics: Statistics, tiles: Ti
         s = sram.alloc("S", (gemm_m, 1), "io")[:n]
         v_tile = sram.alloc("V", (1, gemm_n), "io")
         lse[:] = statistics.load("LSE", program, rows, gemm_m)
-        for columns in split(hbm.arrays["V"].shape[-1], gemm_n):
+        for columns in split(hbm.arrays["O"].shape[-1], gemm_n):
             n_v = columns.stop - columns.start
             o, v = o_tile[:n, :n_v], v_tile[:, :n_v]
             o[:] = 0.0
             for visit in visited:
-                v[:] = hbm.load("V", (*program.keys(visit.keys), columns))
+                v[:] = hbm.load(values, (*program.keys(visit.keys), columns), counted="V")
                 s[:] = hbm.load("S", (*program.rows(rows), visit.keys))
                 s[:] = weights(machine, s, lse, visit.hidden)  # they overwrite the scores
                 o += machine.matmul(s, v)
@@ -103,9 +104,10 @@ def run(
     S has room for every pair. What no tile of the first kernel holds is never written, and moved by the second only
     beside a pair that is seen.
     """
-    if extras is not None:
-        raise ValueError("two_products computes plain attention")
-    machine = Machine(Q, K, V, capacity)
+    latent = extras is not None and extras.latent
+    if extras not in (None, Extras(latent=True)):
+        raise ValueError("two_products computes plain attention, perhaps with V in K")
+    machine = Machine(Q, K, None if latent else V, capacity)
     hbm, heads = machine.hbm, programs(Q, K, packed)
     statistics = Statistics(machine, Q, K, packed, written)
     hbm.alloc("S", (*Q.shape[:3], K.shape[2]))

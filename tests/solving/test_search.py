@@ -221,7 +221,9 @@ def test_an_algorithm_that_no_staircase_bound_covers_is_searched_in_full(
     answer, solution = exhaustive(question), question.solve()
     assert dict(solution.tiles) == answer.tiles
     assert solution.certificate.least_hbm_bytes == answer.least
-    many = iomodel.solve_many(unbounded, q_len=[7, 7], kv_len=9, head_dim=2, mask=mask, sram_elements=budget, epsilon=0)
+    many = iomodel.solve_array(
+        unbounded, q_len=[7, 7], kv_len=9, head_dim=2, mask=mask, sram_elements=budget, epsilon=0
+    )
     assert {name: sizes.tolist() for name, sizes in many.tiles.items()} == {n: [t] * 2 for n, t in answer.tiles.items()}
 
 

@@ -421,3 +421,21 @@ def test_a_declaration_whose_queries_have_no_tile_is_solved(q_len: int, kv_len: 
         return
     solution = iomodel.solve(ROW_BY_ROW, w, sram_elements=budget)
     assert solution.cost.hbm_elements == min(fitting)
+
+
+def test_a_time_that_is_not_known_is_refused_with_the_reason() -> None:
+    call = iomodel.Attention(q_len=256, head_dim=64)
+    bare, timed = iomodel.solve("flash2", call, sram_bytes=100_000), iomodel.solve("flash2", call, "h100-sxm5")
+    assert (bare.timed, timed.timed) == (False, True)
+    assert timed.seconds > 0 < timed.dram_bytes[0]
+    for name in ("seconds", "dram_bytes"):
+        with pytest.raises(
+            iomodel.InputError, match=rf"^{name}: not known, because the tiles are those of least traffic"
+        ):
+            getattr(bare, name)
+        assert bare.to_dict()[name] is None
+        assert timed.to_dict()[name] is not None
+    for solution in (bare, timed):
+        assert iomodel.Solution.from_json(solution.to_json()) == solution
+        old = {key: value for key, value in solution.to_dict().items() if value is not None}  # as 0.1 wrote it
+        assert iomodel.Solution.from_dict(old) == solution

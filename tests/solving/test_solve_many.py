@@ -20,7 +20,8 @@ from iomodel.solving.batch import many_problems as many_problem
 from iomodel.solving.batch import separable as many_separable
 from iomodel.solving.batch import staircase_search as many_staircase
 from iomodel.solving.batch.many_problems import ragged, ranked, slabs
-from iomodel.solving.solve_many import Solutions, solve_many
+from iomodel.solving.batch.solutions import SolutionArray
+from iomodel.solving.solve_many import solve_array
 from tests.solving.test_solve import forms, questions
 from tests.support.exhaustive_tiles import WAYS, Question
 from tests.support.inside import Call
@@ -30,7 +31,9 @@ NUMERIC = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_d
 WORDS = [field for field in Call.model_fields if field not in (*NUMERIC, "page_size", "dtype", "kv_dtype")]
 
 
-def one_by_one(found: Solutions, which: tuple[int, ...], expected: iomodel.Solution | iomodel.InfeasibleError) -> None:
+def one_by_one(
+    found: SolutionArray, which: tuple[int, ...], expected: iomodel.Solution | iomodel.InfeasibleError
+) -> None:
     """What was found at an index is what `solve` says."""
     if isinstance(expected, iomodel.InfeasibleError):
         assert not found.feasible[which]
@@ -73,7 +76,7 @@ def test_every_problem_is_answered_as_alone(name: str, direction: str, data: st.
     fields = {field: [getattr(call, field) for call in calls] for field in NUMERIC}
     if calls[0].page_size is not None:
         fields["page_size"] = [call.page_size for call in calls]
-    found = solve_many(
+    found = solve_array(
         name,
         **{f"sram_{first.unit}": [one.budget for one in alike]},
         **fields,
@@ -119,7 +122,7 @@ def test_realistic_problems(mask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         alone.delattr(
             sys.modules["iomodel.solving.solve_many"], "solve_at"
         )  # none of them is left to the solver of one
-        found = solve_many("flash2", "h100-sxm5", **fields, mask=mask)
+        found = solve_array("flash2", None, "h100-sxm5", **fields, mask=mask, implementation="textbook")
     for which in range(500):
         call = iomodel.Attention(**{name: int(values[which]) for name, values in fields.items()}, mask=mask)
         one_by_one(found, (which,), iomodel.solve("flash2", call, "h100-sxm5", implementation="textbook"))
@@ -141,7 +144,7 @@ def test_ties_are_broken_alike(name: str, mask: Any, epsilon: float) -> None:
     """Short, square calls and little memory: many tiles move as much."""
     lengths, budgets = np.arange(1, 21)[:, None], np.array([20, 35, 60, 61, 90, 140])
     call, given = {"head_dim": 1, "dtype": "int8", "mask": mask}, {"epsilon": epsilon}
-    found = solve_many(name, sram_elements=budgets, q_len=lengths, **call, **given, infeasible="mark")
+    found = solve_array(name, sram_elements=budgets, q_len=lengths, **call, **given, infeasible="mark")
     for i, j in np.ndindex(found.shape):
         w = iomodel.Attention(q_len=int(lengths[i, 0]), **call)
         one_by_one(found, (i, j), answer(Question(name, w, "elements", int(budgets[j]), 1, None, epsilon, {})))
@@ -153,7 +156,7 @@ def test_realistic_problems_of_several_parts(name: str, direction: str, epsilon:
     fields = realistic(30, 8)
     fields["kv_len"] = fields["kv_len"] // 8 + 1
     given = {"sram_elements": 2**18, "alignment": 8, "epsilon": epsilon}
-    found = solve_many(name, **fields, mask="causal", direction=direction, **given)
+    found = solve_array(name, **fields, mask="causal", direction=direction, **given)
     for which in range(30):
         call = {field: int(values[which]) for field, values in fields.items()}
         w = iomodel.Attention(**call, mask="causal", direction=direction)
@@ -162,7 +165,7 @@ def test_realistic_problems_of_several_parts(name: str, direction: str, epsilon:
 
 def test_broadcasting_is_looping() -> None:
     lengths, budgets, widths = np.array([[300], [7000]]), np.array([40_000, 90_000, 200_000]), 64
-    found = solve_many("flash2", sram_bytes=budgets, q_len=lengths, head_dim=widths, mask="causal", alignment=8)
+    found = solve_array("flash2", sram_bytes=budgets, q_len=lengths, head_dim=widths, mask="causal", alignment=8)
     assert found.shape == (2, 3)
     for i, j in np.ndindex(2, 3):
         w = iomodel.Attention(q_len=int(lengths[i, 0]), head_dim=widths, mask="causal")
@@ -170,10 +173,12 @@ def test_broadcasting_is_looping() -> None:
 
 
 def test_one_problem_has_no_axis_and_none_has_no_answer() -> None:
-    one = solve_many("flash2", sram_bytes=10_000, q_len=64, head_dim=8)
+    one = solve_array("flash2", sram_bytes=10_000, q_len=64, head_dim=8)
     assert one.shape == ()
-    assert one.solution().cost.hbm_bytes == one.hbm_bytes
-    none = solve_many("flash2", "h100-sxm5", q_len=np.zeros((0, 3), dtype=int), head_dim=8)
+    assert one[()].cost.hbm_bytes == one.hbm_bytes
+    none = solve_array(
+        "flash2", None, "h100-sxm5", q_len=np.zeros((0, 3), dtype=int), head_dim=8, implementation="textbook"
+    )
     assert none.shape == (0, 3)
     assert "0" in str(none)
 
@@ -185,14 +190,14 @@ def test_laws(seed: int, mask: Any) -> None:
     fields = {name: values[:40] for name, values in realistic(40, seed).items()}
     given = {"mask": mask, "alignment": 16}
     small = draw.integers(150_000, 300_000, 40)
-    found = solve_many("flash2", sram_bytes=small, **fields, **given)
-    more = solve_many("flash2", sram_bytes=small + draw.integers(1, 100_000, 40), **fields, **given)
+    found = solve_array("flash2", sram_bytes=small, **fields, **given)
+    more = solve_array("flash2", sram_bytes=small + draw.integers(1, 100_000, 40), **fields, **given)
     assert (more.hbm_bytes <= found.hbm_bytes).all()
     order = draw.permutation(40)
-    mixed = solve_many("flash2", sram_bytes=small[order], **{n: v[order] for n, v in fields.items()}, **given)
+    mixed = solve_array("flash2", sram_bytes=small[order], **{n: v[order] for n, v in fields.items()}, **given)
     assert (mixed.hbm_bytes == found.hbm_bytes[order]).all()
     assert all((mixed.tiles[name] == sizes[order]).all() for name, sizes in found.tiles.items())
-    twice = solve_many("flash2", sram_bytes=small, **{**fields, "batch": 2 * fields["batch"]}, **given)
+    twice = solve_array("flash2", sram_bytes=small, **{**fields, "batch": 2 * fields["batch"]}, **given)
     assert (twice.hbm_bytes == 2 * found.hbm_bytes).all()
     assert (twice.tiles["block_q"] == found.tiles["block_q"]).all()
     assert (found.ratio >= 1).all()
@@ -201,13 +206,13 @@ def test_laws(seed: int, mask: Any) -> None:
 def test_what_exceeds_64_bits_is_exact() -> None:
     lengths = [10**3, 10**9, 3 * 10**12]
     given = {"sram_bytes": 10**9, "alignment": 10**3}
-    found = solve_many("flash2", q_len=lengths, head_dim=64, heads=32, mask="causal", **given)
+    found = solve_array("flash2", q_len=lengths, head_dim=64, heads=32, mask="causal", **given)
     assert found.hbm_bytes.dtype == object
     assert found.hbm_bytes[2] > 2**63
     for which, length in enumerate(lengths):
         w = iomodel.Attention(q_len=length, head_dim=64, heads=32, mask="causal")
         one_by_one(found, (which,), iomodel.solve("flash2", w, implementation="textbook", **given))
-        assert found.lower_bound[which] == found.solution(which).certificate.lower_bound.bytes
+        assert found.lower_bound[which] == found[which].certificate.lower_bound.bytes
     assert (found.cost.hbm_bytes == found.hbm_bytes).all()
 
 
@@ -215,10 +220,10 @@ def test_what_exceeds_64_bits_is_exact() -> None:
 @pytest.mark.parametrize("name", ["flash2", "standard"])
 def test_the_rest_of_an_answer(name: str, mask: Any) -> None:
     fields = {**realistic(6, 3), "q_len": 999, "kv_len": np.array([[1000], [4000]])}
-    found = solve_many(name, sram_bytes=300_000, **fields, mask=mask)
+    found = solve_array(name, sram_bytes=300_000, **fields, mask=mask)
     assert (found.cost.hbm_bytes == found.hbm_bytes).all()
     for index in [(0, 0), (1, 5)]:
-        one = found.solution(index)
+        one = found[index]
         one_by_one(found, index, one)
         assert found.lower_bound[index] == one.certificate.lower_bound.bytes
         assert found.ratio[index] == one.certificate.ratio
@@ -227,16 +232,25 @@ def test_the_rest_of_an_answer(name: str, mask: Any) -> None:
 
 def test_a_mask_given_by_data_goes_one_by_one() -> None:
     mask = iomodel.Documents([20, 30])
-    found = solve_many("flash2", sram_bytes=[3000, 9000], q_len=50, head_dim=8, mask=mask)
+    found = solve_array("flash2", sram_bytes=[3000, 9000], q_len=50, head_dim=8, mask=mask)
     w = iomodel.Attention(q_len=50, head_dim=8, mask=mask)
     for which, budget in enumerate([3000, 9000]):
         one_by_one(found, (which,), iomodel.solve("flash2", w, sram_bytes=budget))
-        assert found.lower_bound[which] == found.solution(which).certificate.lower_bound.bytes
+        assert found.lower_bound[which] == found[which].certificate.lower_bound.bytes
 
 
 def test_widths_of_a_window_may_be_arrays() -> None:
     mask = iomodel.Window(left=1, right=0)
-    found = solve_many("flash2", "h100-sxm5", q_len=9000, head_dim=64, mask=mask, window_left=[100, 4000])
+    found = solve_array(
+        "flash2",
+        None,
+        "h100-sxm5",
+        q_len=9000,
+        head_dim=64,
+        mask=mask,
+        window_left=[100, 4000],
+        implementation="textbook",
+    )
     for which, left in enumerate([100, 4000]):
         w = iomodel.Attention(q_len=9000, head_dim=64, mask=iomodel.Window(left=left, right=0))
         one_by_one(found, (which,), iomodel.solve("flash2", w, "h100-sxm5", implementation="textbook"))
@@ -245,20 +259,20 @@ def test_widths_of_a_window_may_be_arrays() -> None:
 def test_where_nothing_fits() -> None:
     given = {"sram_bytes": [100, 10**6, 50], "q_len": [64, 64, 10**18], "head_dim": [64, 64, 10**15], "mask": "causal"}
     with pytest.raises(iomodel.InfeasibleError) as caught:
-        solve_many("flash2", **given)
+        solve_array("flash2", **given)
     least = caught.value.least
     assert str(caught.value) == (
         "flash2: no tile fits 2 of 3 problems, the first at index (0,), which needs 652 B; "
         f"the smallest feasible budget for all is {least:,} B"
     )
-    marked = solve_many("flash2", **given, infeasible="mark")
+    marked = solve_array("flash2", **given, infeasible="mark")
     assert marked.feasible.tolist() == [False, True, False]
     assert marked.hbm_bytes[0] == marked.tiles["block_q"][2] == 0
     with pytest.raises(iomodel.InputError, match="cost: no tile fits 2 of 3 problems"):
         marked.cost  # noqa: B018
     with pytest.raises(iomodel.InfeasibleError):
-        marked.solution(0)
-    assert solve_many("flash2", **{**given, "sram_bytes": least}).feasible.all()
+        marked[0]
+    assert solve_array("flash2", **{**given, "sram_bytes": least}).feasible.all()
 
 
 @pytest.mark.parametrize(
@@ -287,16 +301,16 @@ def test_where_nothing_fits() -> None:
 def test_bad_input_is_one_clear_line(changes: dict[str, Any], says: str) -> None:
     given = {"algorithm": "flash2", "sram_bytes": 10_000, "q_len": [64, 64], "head_dim": 8, **changes}
     with pytest.raises(iomodel.IOModelError) as caught:
-        solve_many(**given)
+        solve_array(**given)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_an_index_that_is_none() -> None:
-    found = solve_many("flash2", sram_bytes=10_000, q_len=[64, 64], head_dim=8)
+    found = solve_array("flash2", sram_bytes=10_000, q_len=[64, 64], head_dim=8)
     for index in (2, (0, 0), "first", slice(None)):
-        with pytest.raises(iomodel.InputError, match=r"index: .* given; allowed: one of an array of shape \(2,\)"):
-            found.solution(index)  # type: ignore[arg-type]
+        with pytest.raises(iomodel.InputError, match=r"index: .* given; allowed: one index for each axis of \(2,\)"):
+            found[index]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["flash2", "standard", "small_cache"])
@@ -304,17 +318,17 @@ def test_a_search_too_long_to_finish_is_left_to_solve(name: str, monkeypatch: py
     """Which refuses it, where it is too long for it as well."""
     mask = iomodel.Window(left=40, right=3)
     given: dict[str, Any] = {"q_len": [3000, 20], "head_dim": 2, "mask": mask, "sram_elements": 10_000}
-    right = solve_many(name, **given)
+    right = solve_array(name, **given)
     for module in (many_separable, many_staircase):
         monkeypatch.setattr(module, "LIMIT", 5)
-    assert (solve_many(name, **given).hbm_bytes == right.hbm_bytes).all()
+    assert (solve_array(name, **given).hbm_bytes == right.hbm_bytes).all()
     monkeypatch.setattr(problem, "LIMIT", 5)
     with pytest.raises(iomodel.InputError, match=r"alignment: 1 given; more than 5 tile sizes .*; at index \(0,\)"):
-        solve_many(name, **given)
+        solve_array(name, **given)
 
 
 def test_answers_are_frozen_and_become_text() -> None:
-    found = solve_many("flash2", sram_bytes=[10_000, 10], q_len=[64, 640], head_dim=8, infeasible="mark")
+    found = solve_array("flash2", sram_bytes=[10_000, 10], q_len=[64, 640], head_dim=8, infeasible="mark")
     with pytest.raises(ValueError, match="read-only"):
         found.hbm_bytes[0] = 1
     with pytest.raises(TypeError):
@@ -323,7 +337,7 @@ def test_answers_are_frozen_and_become_text() -> None:
     assert json.loads(found.to_json())["feasible"] == [True, False]
     again = pickle.loads(pickle.dumps(found))
     assert (again.tiles["block_q"] == found.tiles["block_q"]).all()
-    assert again.solution(0).tiles == found.solution(0).tiles
+    assert again[0].tiles == found[0].tiles
 
 
 @given(counts=st.lists(st.integers(1, 9), min_size=1, max_size=30), slab=st.integers(1, 12))

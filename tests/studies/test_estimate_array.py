@@ -12,7 +12,7 @@ import iomodel
 
 def test_each_point_without_tiles_takes_its_default() -> None:
     call = {"kv_len": 4096, "heads": 32, "kv_heads": 8}
-    found = iomodel.estimate_array("flash3", "h100-sxm5", q_len=[1, 4096], head_dim=[64, 256], **call)
+    found = iomodel.estimate_array("flash3", None, "h100-sxm5", q_len=[1, 4096], head_dim=[64, 256], **call)
     assert found.costs.tiles["block_kv"].tolist() == found.chosen["block_kv"].tolist()
     for place, (q_len, head_dim) in enumerate([(1, 64), (4096, 256)]):
         one = iomodel.estimate("flash3", iomodel.Attention(q_len=q_len, head_dim=head_dim, **call), "h100-sxm5")
@@ -22,15 +22,15 @@ def test_each_point_without_tiles_takes_its_default() -> None:
 
 def test_points_without_a_tile_that_fits_are_marked() -> None:
     call = {"q_len": 64, "head_dim": [64, 100_000], "dtype": "fp32"}
-    found = iomodel.estimate_array("flash2", "h100-sxm5", infeasible="mark", **call)
+    found = iomodel.estimate_array("flash2", None, "h100-sxm5", infeasible="mark", **call)
     assert found.feasible.tolist() == [True, False]
     with pytest.raises(iomodel.InfeasibleError, match=r"at index \(1,\)"):
-        iomodel.estimate_array("flash2", "h100-sxm5", **call)
+        iomodel.estimate_array("flash2", None, "h100-sxm5", **call)
 
 
 def test_arguments_broadcast() -> None:
     found = iomodel.estimate_array(
-        "flash2", "h100-sxm5", q_len=[[1024], [4096]], head_dim=64, block_q=[64, 128, 128], block_kv=64
+        "flash2", None, "h100-sxm5", q_len=[[1024], [4096]], head_dim=64, block_q=[64, 128, 128], block_kv=64
     )
     assert found.shape == (2, 3)
     assert found.seconds[0, 1] == found.seconds[0, 2]
@@ -48,28 +48,30 @@ def test_a_window_without_edges_is_no_mask() -> None:
 
 def test_warps_alone_may_be_the_array() -> None:
     found = iomodel.estimate_array(
-        "flash2", "a100-sxm4-80gb", q_len=4096, head_dim=128, block_q=128, block_kv=64, warps=[4, 8]
+        "flash2", None, "a100-sxm4-80gb", q_len=4096, head_dim=128, block_q=128, block_kv=64, warps=[4, 8]
     )
     assert found.chosen["warps"].tolist() == [4, 8]
-    assert found.at(1).tiles["warps"] == 8
+    assert found[1].tiles["warps"] == 8
 
 
 def test_an_empty_array_has_no_times() -> None:
-    found = iomodel.estimate_array("flash2", "h100-sxm5", q_len=[], head_dim=64, block_q=64, block_kv=64)
+    found = iomodel.estimate_array("flash2", None, "h100-sxm5", q_len=[], head_dim=64, block_q=64, block_kv=64)
     assert found.seconds.shape == (0,)
 
 
 def test_blocks_of_points_join() -> None:
     """More points than are timed together."""
     lengths = np.arange(1, 40_001)
-    found = iomodel.estimate_array("flash2", "h100-sxm5", q_len=lengths, head_dim=64, block_q=128, block_kv=64)
+    found = iomodel.estimate_array("flash2", None, "h100-sxm5", q_len=lengths, head_dim=64, block_q=128, block_kv=64)
     for place in (0, 16_383, 16_384, 39_999):
-        assert found.seconds[place] == pytest.approx(found.at(place).seconds)
+        assert found.seconds[place] == pytest.approx(found[place].seconds)
 
 
 def test_a_tile_that_does_not_fit_is_an_error_with_its_index() -> None:
     with pytest.raises(iomodel.InfeasibleError, match=r"shared memory.*at index \(1,\)"):
-        iomodel.estimate_array("flash2", "a100-sxm4-80gb", q_len=4096, head_dim=128, block_q=[128, 4096], block_kv=64)
+        iomodel.estimate_array(
+            "flash2", None, "a100-sxm4-80gb", q_len=4096, head_dim=128, block_q=[128, 4096], block_kv=64
+        )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_a_tile_that_does_not_fit_is_an_error_with_its_index() -> None:
 def test_wrong_arguments_are_one_line(arguments: dict[str, Any], message: str) -> None:
     known = {"q_len": 64, "head_dim": 64, "block_q": 64, "block_kv": 64}
     with pytest.raises(iomodel.IOModelError, match=message) as error:
-        iomodel.estimate_array("flash2", "h100-sxm5", **{**known, **arguments})
+        iomodel.estimate_array("flash2", None, "h100-sxm5", **{**known, **arguments})
     assert "\n" not in str(error.value)
 
 
@@ -95,12 +97,14 @@ def test_workloads_without_an_array_of_times_are_refused() -> None:
     with pytest.raises(
         iomodel.InputError, match="algorithm: fused_mlp given; allowed: an algorithm of attention or of"
     ):
-        iomodel.estimate_array("fused_mlp", "h100-sxm5", tokens=[1, 2], in_features=64, hidden_features=64)
+        iomodel.estimate_array("fused_mlp", None, "h100-sxm5", tokens=[1, 2], in_features=64, hidden_features=64)
     layer = {"rows": 4, "in_features": 256, "out_features": 64, "weight_dtype": "int4"}
     with pytest.raises(iomodel.InputError, match="scale_block: an array given"):
-        iomodel.estimate_array("gemm", "h100-sxm5", **layer, scale_block=[32, 64])
+        iomodel.estimate_array("gemm", None, "h100-sxm5", **layer, scale_block=[32, 64])
     with pytest.raises(iomodel.InputError, match="implementation: 'textbook' given"):
-        iomodel.estimate_array("gemm", "h100-sxm5", rows=4, in_features=64, out_features=64, implementation="textbook")
+        iomodel.estimate_array(
+            "gemm", None, "h100-sxm5", rows=4, in_features=64, out_features=64, implementation="textbook"
+        )
 
 
 def test_a_grid_that_is_the_same_at_all_points_is_timed_at_each() -> None:
@@ -109,7 +113,7 @@ def test_a_grid_that_is_the_same_at_all_points_is_timed_at_each() -> None:
     tiles = {"block_q": 128, "block_kv": 32}
     sizes = [160, 64, 33]
     times = iomodel.estimate_array(
-        "flash2", "a100-sxm4-80gb", direction="both", bwd_block_q=sizes, infeasible="mark", **fields, **tiles
+        "flash2", None, "a100-sxm4-80gb", direction="both", bwd_block_q=sizes, infeasible="mark", **fields, **tiles
     )
     call = iomodel.Attention(direction="both", **fields)
     for place, size in enumerate(sizes[:2]):

@@ -51,7 +51,7 @@ def test_many_layers_have_the_tiles_of_each(
 ) -> None:
     budget = np.array(budgets)[:, None, None]
     many = {"rows": rows, "out_features": np.array(widths)[:, None], "in_features": 70, **feature}
-    found = iomodel.solve_many("gemm", sram_bytes=budget, **many, infeasible="mark")
+    found = iomodel.solve_array("gemm", sram_bytes=budget, **many, infeasible="mark")
     assert found.shape == (len(budgets), len(widths), len(rows))
     assert type(found).from_json(found.to_json()) == found
     for i, j, k in np.ndindex(*found.shape):
@@ -64,7 +64,7 @@ def test_many_layers_have_the_tiles_of_each(
         assert {name: int(sizes[i, j, k]) for name, sizes in found.tiles.items()} == one.tiles
         assert found.hbm_bytes[i, j, k] == one.cost.hbm_bytes
         assert found.lower_bound[i, j, k] == one.certificate.lower_bound.bytes
-        assert found.solution((i, j, k)) == one
+        assert found[(i, j, k)] == one
     if found.feasible.all():
         assert np.array_equal(found.cost.hbm_bytes, found.hbm_bytes)
 
@@ -152,9 +152,9 @@ LAYER = {"rows": [64, 65], **SIZED}
         ),
         (lambda: iomodel.sweep(["gemm", "flash2"], **LAYER, **TILES), "algorithm: gemm given, for linear, and flash2"),
         (lambda: iomodel.sweep("add_norm", rows=8), "algorithm: add_norm given, for elementwise; allowed"),
-        (lambda: iomodel.solve_many("gemm", sram_bytes=9000, **LAYER, q_len=8), "option of gemm: 'q_len' is unknown"),
-        (lambda: iomodel.solve_many("gemm", sram_bytes=9000, **LAYER, batch=2), "option of gemm: 'batch' is unknown"),
-        (lambda: iomodel.solve_many("gemm", sram_bytes=9000, **LAYER, min_block_kv=16), "tile of gemm: 'block_kv'"),
+        (lambda: iomodel.solve_array("gemm", sram_bytes=9000, **LAYER, q_len=8), "option of gemm: 'q_len' is unknown"),
+        (lambda: iomodel.solve_array("gemm", sram_bytes=9000, **LAYER, batch=2), "option of gemm: 'batch' is unknown"),
+        (lambda: iomodel.solve_array("gemm", sram_bytes=9000, **LAYER, min_block_kv=16), "tile of gemm: 'block_kv'"),
         (lambda: iomodel.cost_array("gemm", **LAYER, **TILES, heads=8), "argument for gemm: 'heads' is unknown"),
         (lambda: iomodel.cost_array("gemm", **LAYER, **TILES, mask="causal"), "argument for gemm: 'mask' is unknown"),
         (lambda: iomodel.compare(iomodel.Linear(rows=1, **SIZED), sram_bytes=9000, lse=False), "option of gemm: 'lse'"),

@@ -309,17 +309,19 @@ def _estimate_array(r: Draw) -> Question:
     if r.chance(0.1):
         name, w, tiles, options = "gemm", {"rows": 512, "in_features": 1024, "out_features": r.near(9999)}, {}, {}
     more = r.some(0.6, infeasible=("mark",)) | _kernel(r, name, 0.1)
-    return "estimate_array", [name, r.device()], _columns(r, w, tiles if r.chance(0.5) else {}, options) | more
+    return "estimate_array", [name, None, r.device()], _columns(r, w, tiles if r.chance(0.5) else {}, options) | more
 
 
-def _solve_many(r: Draw) -> Question:
+def _solve_array(r: Draw) -> Question:
     by_time = r.chance(0.5)
     name, w, _, options = attention(r, 1 if by_time else 0.5, arrays=True, names=WITH_KERNELS if by_time else ())
     asked = _columns(r, w, options) | r.some(0.6, infeasible=("mark",))
     if by_time:
-        return "solve_many", [name, r.choice(GPUS)], {**asked, "objective": "time", **_kernel(r, name, 0.1)}
+        return "solve_array", [name, None, r.choice(GPUS)], {**asked, "objective": "time", **_kernel(r, name, 0.1)}
     asked |= _limits(r)
-    return ("solve_many", [name, r.device()], asked) if r.chance(0.5) else ("solve_many", [name], asked | r.budget())
+    asked |= {"implementation": "textbook"}
+    where = ([None, r.device()], {}) if r.chance(0.5) else ([], r.budget())
+    return "solve_array", [name, *where[0]], asked | where[1]
 
 
 def _formula(function: str) -> Callable[[Draw], Question]:
@@ -462,7 +464,7 @@ KINDS: dict[str, tuple[int, Callable[[Draw], Question]]] = {
     "solve time": (8_000, _time),
     "estimate": (15_000, _estimate),
     "estimate_array": (3_000, _estimate_array),
-    "solve_many": (3_000, _solve_many),
+    "solve_array": (3_000, _solve_array),
     "check": (15_000, _check),
     "layers": (5_500, lambda r: r.choice((_cost, _check, _estimate, _traffic, _time))(r, layer)),
     "linear_cost": (300, _linear_cost),

@@ -41,7 +41,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Hardware": lambda: iomodel.hardware(GPU),
     "Cost": lambda: iomodel.cost("flash2", W, TILES),
     "CostArray": lambda: iomodel.cost_array("flash2", q_len=[64, 65], head_dim=8, **TILES),
-    "EstimateArray": lambda: iomodel.estimate_array("flash2", GPU, q_len=[64, 65], head_dim=64, **TILES),
+    "EstimateArray": lambda: iomodel.estimate_array("flash2", None, GPU, q_len=[64, 65], head_dim=64, **TILES),
     "Expressions": lambda: iomodel.expressions("flash2", "causal"),
     "Bound": lambda: iomodel.lower_bounds("flash2", W, 5000)["compulsory"],
     "Optimum": lambda: iomodel.optimum("flash2"),
@@ -59,7 +59,7 @@ MADE: dict[str, Callable[[], Any]] = {
         Provenance(device="a GPU"), FrozenDict(), FrozenDict(hbm="none"), iomodel.hardware(GPU), 1.0
     ),
     "Trace": lambda: iomodel.trace("flash2", W, GPU, TILES),
-    "Solutions": lambda: iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
+    "SolutionArray": lambda: iomodel.solve_array("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
     "TileTimes": lambda: iomodel.kernels.tile_times("flash2", W, GPU),
     "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,

@@ -139,7 +139,7 @@ def test_a_call_with_dropout_launches_a_kernel_for_it(direction: str) -> None:
 
 def test_short_and_long_softmaxes_in_arrays() -> None:
     lengths = [512, 1024, 1025, 4096]
-    found = iomodel.estimate_array("eager", GPU, heads=16, q_len=lengths, head_dim=128)
+    found = iomodel.estimate_array("eager", None, GPU, heads=16, q_len=lengths, head_dim=128)
     alone = [
         iomodel.estimate("eager", iomodel.Attention(heads=16, q_len=many, head_dim=128), GPU).seconds
         for many in lengths

@@ -43,8 +43,8 @@ def test_a_window_open_on_both_sides_is_full(align: Any) -> None:
     fastest = iomodel.solve("flash2", iomodel.Attention(**call, mask=window), "h100-sxm5")
     assert fastest.tiles == iomodel.solve("flash2", iomodel.Attention(**call), "h100-sxm5").tiles
     for many in (
-        lambda **mask: iomodel.estimate_array("linformer", "h100-sxm5", **call, **mask),  # full masks only
-        lambda **mask: iomodel.solve_many("flash2", "h100-sxm5", objective="time", **call, **mask),
+        lambda **mask: iomodel.estimate_array("linformer", None, "h100-sxm5", **call, **mask),  # full masks only
+        lambda **mask: iomodel.solve_array("flash2", None, "h100-sxm5", objective="time", **call, **mask),
     ):
         assert many(mask=window).seconds == many().seconds
 

@@ -98,10 +98,14 @@ def _check_divisors(kind: type[Shape], values: Mapping[str, Any]) -> None:
             raise InputError(f"{name}: {value} given, at index {place}; allowed: a divisor of {of} = {number}")
 
 
-def not_default(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the fields of attention whose values are not their defaults: others are left to the kind of workload."""
+def without_defaults(kind: type[Shape], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the fields of attention that this kind of workload lacks and that have their default."""
     return {
         name: value
         for name, value in fields.items()
-        if value is not None and not (isinstance(value, int | str) and value == DEFAULTS.get(name))
+        if name in kind.model_fields or not (value is None or (name in DEFAULTS and _same(value, DEFAULTS[name])))
     }
+
+
+def _same(value: Any, default: Any) -> bool:
+    return isinstance(value, int | str) and bool(value == default)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from iomodel.counting.evaluation.compiled import Compiled
 
 Array = NDArray[Any]
-ENGINES = ("auto", "numpy", "numba")
+BACKENDS = ("auto", "numpy", "numba")
 WORTH = 2**19
 """Points asked of a formula, with those of earlier calls, from which it is compiled.
 

@@ -24,7 +24,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILES
 from iomodel.nests.implementation import Implementation
 from iomodel.solving.batch.fastest_search import FastestSearch
-from iomodel.solving.batch.solutions import Solutions
+from iomodel.solving.batch.solutions import SolutionArray
 from iomodel.solving.candidates import PREFERENCE
 from iomodel.solving.question import Question
 from iomodel.workloads.masks.tabulated import Tabulated
@@ -44,7 +44,7 @@ def solve_many_fastest(
     min_block_kv: Any,
     options: Mapping[str, Any],
     infeasible: str,
-) -> Solutions:
+) -> SolutionArray:
     """Find the fastest tiles, as :func:`iomodel.solve_many` with ``objective="time"``."""
     given = next((name for name, value in refused.items() if value is not None), None)
     if given is not None:
@@ -101,7 +101,7 @@ def solve_many_fastest(
     searched = {name: chosen.pop(name) for name in [*chosen] if name in (*NUMBERS, "packed")}
     requested = frozen(requested, shape)
     seconds = frozen(np.where(feasible, columns["seconds"], np.nan), shape)
-    return Solutions(
+    return SolutionArray(
         name_of(algorithm), FrozenDict(chosen), requested, requested, frozen(feasible, shape), device.sram_per_block,
         "B", called, arguments, seconds, FrozenDict(searched),
     )  # fmt: skip

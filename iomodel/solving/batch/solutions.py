@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from math import nan
 from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import as_array, check_keys, decoded_values, named, plain
 from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.counting.arrays.calls import Calls, calls
-from iomodel.counting.arrays.integers import at_place
+from iomodel.counting.arrays.elements import Elements
+from iomodel.counting.arrays.integers import at_place, frozen
 from iomodel.counting.arrays.layers import Layers, layers
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH, LAUNCH_NAMES, TILES
+from iomodel.placement.budget import Budget
 from iomodel.solving.batch.bound import bound_bytes
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
@@ -36,7 +40,7 @@ SEARCH = (
 
 
 @dataclass(frozen=True, eq=False)
-class Solutions(Result, Tabular):
+class SolutionArray(Elements[Solution], Result, Tabular):
     """The best tiles of many problems, with their traffic.
 
     Attributes
@@ -116,27 +120,25 @@ class Solutions(Result, Tabular):
         """Traffic over the lower bound [-]; 0 where nothing fits."""
         return self.hbm_bytes / self.lower_bound
 
-    def solution(self, index: int | tuple[int, ...] = ()) -> Solution:
+    def element(self, place: tuple[int, ...]) -> Solution:
         """Solve one problem with a certificate, by :func:`iomodel.solve`.
-
-        Parameters
-        ----------
-        index : int or tuple of int
-            The place of the problem in the arrays.
 
         Raises
         ------
-        InputError
-            There is no such index.
         InfeasibleError
             Nothing fits there.
         """
-        try:
-            every = np.arange(self.feasible.size).reshape(self.shape)
-            place = tuple(map(int, np.unravel_index(int(every[index]), self.shape))) if self.shape else ()
-        except (IndexError, OverflowError, TypeError, ValueError):  # out of range, beyond 64 bits, no index at all
-            raise InputError(f"index: {shown(index)} given; allowed: one of an array of shape {self.shape}") from None
-        return solve_at(self.algorithm, self.calls, self.arguments, place, self.shape)
+        return solve_at(self.algorithm, self.calls, self.arguments, place, self.shape, self._by_solve)
+
+    def solution(self, index: int | tuple[int, ...] = ()) -> Solution:
+        """Solve one problem: an old spelling of ``solutions[index]``."""
+        warn_renamed("Solutions.solution(i)", "solutions[i]")
+        return self[index]
+
+    @property
+    def _by_solve(self) -> bool:
+        """True if the arguments are those of :func:`iomodel.solve`: of a search that was not of one memory."""
+        return "objective" in self.arguments
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
@@ -163,7 +165,7 @@ class Solutions(Result, Tabular):
         return data | (named("hardware", device) if isinstance(device, Hardware) else {"hardware": device})
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Solutions:
+    def from_dict(cls, data: Mapping[str, Any]) -> SolutionArray:
         """Rebuild the solutions from their plain data.
 
         Raises
@@ -202,7 +204,7 @@ class Solutions(Result, Tabular):
         )
 
     def __eq__(self, other: object) -> bool:
-        return self.to_dict() == other.to_dict() if isinstance(other, Solutions) else NotImplemented
+        return self.to_dict() == other.to_dict() if isinstance(other, SolutionArray) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.algorithm, self.shape))
@@ -242,8 +244,48 @@ def solve_at(
     arguments: Mapping[str, Any],
     place: tuple[int, ...],
     shape: tuple[int, ...],
+    by_solve: bool = False,
 ) -> Solution:
-    """Solve one of many problems by :func:`iomodel.solve`."""
+    """Solve one of many problems by :func:`iomodel.solve`, in one memory unless `by_solve`."""
     scalars = {name: at_place(value, place, shape) for name, value in arguments.items()}
-    kernels = {} if arguments.get("objective") == "time" else {"implementation": "textbook"}
+    kernels = {} if by_solve else {"implementation": "textbook"}
     return solve(algorithm, calls.call(place, shape), **{**scalars, **kernels})
+
+
+def gathered(
+    algorithm: Algorithm, called: Calls | Layers, arguments: Mapping[str, Any], found: Sequence[Solution | None]
+) -> SolutionArray:
+    """Gather the solutions of single problems, None where nothing fits."""
+    known = [solution for solution in found if solution is not None]
+    tiles = dict.fromkeys(name for solution in known for name in solution.tiles)
+    searched = dict.fromkeys(name for solution in known for name in solution.searched)
+
+    def column(value: Callable[[Solution], Any], otherwise: Any = 0) -> Any:
+        values = [otherwise if solution is None else value(solution) for solution in found]
+        long = any(isinstance(each, int) and abs(each) >= 2**63 for each in values)
+        return frozen(np.array(values, dtype=object if long else None), called.shape)
+
+    def named(names: Iterable[str], value: Callable[[Solution, str], Any]) -> FrozenDict[str, Any]:
+        return FrozenDict({name: column(partial(value, name=name)) for name in names})  # type: ignore[call-arg]
+
+    def seconds(solution: Solution) -> float:
+        return solution.seconds if solution.timed else nan
+
+    budget = known[0].budget if known else Budget(0, "B", "", 1)
+    return SolutionArray(
+        name_of(algorithm),
+        named(tiles, lambda solution, name: solution.tiles.get(name, 0)),
+        column(lambda solution: solution.cost.hbm_bytes),
+        column(lambda solution: solution.certificate.least_hbm_bytes),
+        frozen(np.array([solution is not None for solution in found]), called.shape),
+        budget.amount,
+        budget.unit,
+        called,
+        FrozenDict(arguments),
+        column(seconds, nan) if any(solution.timed for solution in known) else None,
+        named(searched, lambda solution, name: int(solution.options[name])),
+    )
+
+
+Solutions = SolutionArray
+"""The old name of :class:`SolutionArray`, under which pickles of older releases look it up."""

@@ -19,7 +19,7 @@ from iomodel.nests.alphabet import (
 )
 from iomodel.placement.budget import budget_of
 from iomodel.solving.batch.formulas import many_parts
-from iomodel.solving.solve_many import solve_many
+from iomodel.solving.solve_many import solve_array
 from iomodel.studies.crossovers.contenders import AXES, METRICS, Contender, VariedAxis
 from iomodel.studies.estimate import estimate
 from iomodel.workloads.attention import Attention
@@ -118,7 +118,9 @@ class Curve:
 
     def _at_best_tiles(self, points: Any) -> tuple[Any, Any]:
         budget = {**self.budget, self.axis.name: points} if self.axis.memory else self.budget
-        solved = solve_many(self.contender.algorithm, **budget, **self._call(points), infeasible="mark")
+        solved = solve_array(
+            self.contender.algorithm, implementation="textbook", **budget, **self._call(points), infeasible="mark"
+        )
         feasible = np.broadcast_to(solved.feasible, points.shape)
         if self.metric == "bytes" or not feasible.any():
             return np.broadcast_to(solved.hbm_bytes, points.shape)[feasible], feasible

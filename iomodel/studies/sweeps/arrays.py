@@ -9,8 +9,8 @@ import numpy as np
 
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.nests.alphabet import TILE_NAMES
-from iomodel.solving.batch.solutions import Solutions
-from iomodel.solving.solve_many import solve_many
+from iomodel.solving.batch.solutions import SolutionArray
+from iomodel.solving.solve_many import solve_array
 from iomodel.studies.sweeps.fields import SOLVER
 
 
@@ -19,7 +19,7 @@ def answers(algorithm: str, fields: Mapping[str, Any], names: Iterable[str], sol
     if not solving:
         costs = cost_array(algorithm, **fields)
         return {name: _quantity(costs, name) for name in names}
-    solutions = solve_many(algorithm, **fields, infeasible="mark")
+    solutions = solve_array(algorithm, **{"implementation": "textbook", **fields}, infeasible="mark")
     wanted = [name for name in names if name not in TILE_NAMES and name != "hbm_bytes"]
     return {
         "hbm_bytes": solutions.hbm_bytes,
@@ -36,7 +36,7 @@ def _quantity(costs: CostArray, name: str) -> Any:
     return moved.get(tensor, 0)
 
 
-def _costs(solutions: Solutions, fields: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+def _costs(solutions: SolutionArray, fields: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
     """Evaluate the costs at the solved tiles, 0 where none fits."""
     fits = np.asarray(solutions.feasible)
     answered: dict[str, Any] = {name: np.zeros(fits.shape, dtype=object) for name in names}
