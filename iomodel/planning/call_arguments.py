@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
-from warnings import warn
 
+from iomodel.common.deprecation import warn_renamed
 from iomodel.errors import InputError
 from iomodel.planning.engine_arguments import is_command, read_command
 from iomodel.planning.service_options import LayoutOptions, check_names
@@ -30,7 +30,7 @@ class Arguments(NamedTuple):
 
 
 def renamed(
-    function: str, given: Mapping[str, Any], names: Collection[str] = DEGREES, level: int = 4
+    function: str, given: Mapping[str, Any], names: Collection[str] = DEGREES, depth: int = 3
 ) -> dict[str, Any]:
     """Return arguments under their present names: synonyms of some names, and names of old releases.
 
@@ -44,11 +44,7 @@ def renamed(
     for name, value in given.items():
         new = old.get(name) or (name if name in names else same(name, names) or name)
         if name in old:
-            warn(
-                f"{name}: deprecated since 0.2, removed in 0.4; use {new}",
-                DeprecationWarning,
-                stacklevel=level,
-            )
+            warn_renamed(f"{function}({name}=)", f"{new}=", depth)
         if new in found or (new != name and given.get(new) is not None):
             raise InputError(f"{name}: given with {new}; allowed: one of both")
         found[new] = value

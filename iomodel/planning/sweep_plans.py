@@ -89,7 +89,7 @@ def sweep_plans(
     """
     xarray = import_xarray()
     as_choice("question", question, QUESTIONS)
-    constants, axes = _axes(question, renamed(question, fields, level=3))
+    constants, axes = _axes(question, renamed(question, fields, depth=2))
     names = _figures(question, figures, axes)
     sizes = {name: len(values) for name, values in axes.items()}
     count = math.prod(sizes.values())

@@ -174,7 +174,9 @@ def test_old_names_warn_at_the_line_of_the_caller():
         old = plan(TINY, H100, price_per_hour=2.0, **asked)
     assert [one.filename for one in caught] == [__file__]
     assert old == plan(TINY, H100, price=2.0, **asked) == plan(TINY, H100, price={H100: 2.0}, **asked)
-    with pytest.warns(DeprecationWarning, match="max_count: deprecated since 0.2, removed in 0.4; use max_devices"):
+    with pytest.warns(
+        DeprecationWarning, match=r"fleet\(max_count=\): deprecated since 0.1, removed in 0.3; use max_devices="
+    ):
         fleet(TINY, H100, load=1, ttft=1, tpot=1, prompt=64, output=4, max_count=8, layout=Layout())
 
 
