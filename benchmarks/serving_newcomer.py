@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -179,8 +178,8 @@ def table(results: Iterable[Asked], axis: Callable[[Asked], str]) -> Iterator[st
         yield f"| {name} | {figures} |".replace("%", " %")
 
 
-def shortest_intervals(results: Iterable[Asked]) -> Iterator[str]:
-    """Write the shortest interval of measured over predicted times that holds 80 % of the rows of each kind."""
+def intervals(results: Iterable[Asked]) -> Iterator[str]:
+    """Write the 10th and 90th percentile of measured over predicted times of each kind, extended to the prediction."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for result in results:
         if result.predicted is None or kind(result.row).split()[0].rstrip(",") not in ("tpot", "served", "engine"):
@@ -191,9 +190,7 @@ def shortest_intervals(results: Iterable[Asked]) -> Iterator[str]:
         figure = "tpot" if result.row["kind"] == "tpot" else "ttft"
         ratios[f"{figure}, {name}"].append(1 / (1 + result.error))
     for name, found in sorted(ratios.items()):
-        ordered, held = sorted(found), ceil(SHARE * len(found))
-        pairs = zip(ordered, ordered[held - 1 :], strict=False)
-        low, high = min(pairs, key=lambda pair: pair[1] / pair[0])
+        low, high = min(1.0, quantile(found, (1 - SHARE) / 2)), max(1.0, quantile(found, (1 + SHARE) / 2))
         yield f"{name}: {low:.2f} to {high:.2f} ({len(found)} rows)"
 
 
@@ -225,5 +222,5 @@ def report(roles: Iterable[str], named: bool = False) -> Iterator[str]:
             results, lambda one, axis=axis: one.of(axis) if axis == "kind" else f"{one.of('kind')}: {one.of(axis)}"
         )  # type: ignore[misc]
         yield ""
-    yield from shortest_intervals(results)
+    yield from intervals(results)
     yield from covered(results)

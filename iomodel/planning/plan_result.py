@@ -137,7 +137,7 @@ class Plan(Result, Tabular):
 
     @property
     def tpot_interval(self) -> tuple[float, float]:
-        """Interval that holds the measured time per token of 80 % of published set-ups of the kind [s]."""
+        """10th to 90th percentile of the time per token among published working rows of the kind [s]."""
         return tpot_interval(self.prefill.model, self.batch, self.tpot)
 
     @property
@@ -292,7 +292,7 @@ def _drafts(plan: Plan) -> list[Row]:
 
 
 def _interval(ends: tuple[float, float] | None) -> list[Row]:
-    return [] if ends is None else [("  80 % of published set-ups", " to ".join(map(seconds, ends)))]
+    return [] if ends is None else [("  80 % of published rows", " to ".join(map(seconds, ends)))]
 
 
 def _clients(plan: Plan) -> str:

@@ -37,10 +37,6 @@ tests/measured/serving.csv."""
 EAGER = 3.5e-5
 """The same under an eager framework [s]: that of the kernels of FlashAttention called through PyTorch, from short rows
 of arXiv:2205.14135, as for `Parameters.host_launch`."""
-EAGER_EXPERTS = 8e-5
-"""The same of models with experts, whose layers have many small operators [s]: the median over first tokens of
-DeepSeek-V3, GLM-5 and gpt-oss at four clients is 86 us, over dense models 25 us; calibration rows of
-tests/measured/serving.csv and open rows of serving_more.csv."""
 REQUEST = 15e-3
 """Time of a request in the server [s]: time to the first token of Llama 3.1 70B on H200 and B200, calibration rows."""
 
@@ -52,8 +48,7 @@ def prefill_host(prefill: StepTime, launch: float = LAUNCH) -> float:
 
 def server_host(prefill: StepTime) -> float:
     """Compute the host time of a request before its first token, in a server and an eager framework [s]."""
-    experts = any(layer.mlp is not None and layer.mlp.experts for layer in prefill.model.counted)
-    return REQUEST + prefill_host(prefill, EAGER_EXPERTS if experts else EAGER)
+    return REQUEST + prefill_host(prefill, EAGER)
 
 
 @dataclass(frozen=True)
