@@ -1,10 +1,10 @@
 """Intervals of the times of a plan, read off published figures.
 
 The interval of a kind of time reaches from the 10th to the 90th percentile of the ratios of measured to predicted times
-over the working rows of the kind, and to the prediction itself: the open rows of tests/measured/serving*.csv, each asked
-as one call of `plan` (benchmarks/serving_accuracy.py --newcomer prints them). The rows of many dense requests hold runs
-whose prompts were partly cached, and those of first tokens one engine and device that took five times as long, which
-makes these intervals wide.
+over the working rows of the kind, and to the prediction itself: the open rows of tests/measured/serving*.csv, each
+asked as one call of `plan` (benchmarks/serving_accuracy.py --newcomer prints them). Rows of many dense requests hold
+runs whose prompts were partly cached, and those of first tokens one engine and device that took five times as long,
+which makes these intervals wide.
 """
 
 from __future__ import annotations
