@@ -1,11 +1,16 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
+    python benchmarks/accuracy.py --machines [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
 and with the options of its framework; --defaults names the kernel and leaves the rest at its defaults. Every row of a
 curve counts; those left out are listed with the reason.
+
+--machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
+device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
+judging half is shown with --judging alone.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import numpy as np
@@ -28,6 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
+from iomodel.timing.error_interval import Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
 from tests.shipped import table  # noqa: E402
 
@@ -274,13 +281,193 @@ def report(name: str, excluded: bool, defaults: bool = False) -> Iterator[str]:
         yield from (f"  {count:4} {reason}" for reason, count in reasons.most_common())
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A published time beside those that a newcomer and a caller told more are given [s]; None if refused."""
+
+    row: dict[str, str]
+    newcomer: iomodel.results.Estimate
+    told: iomodel.results.Estimate | None
+
+    @property
+    def measured(self) -> float:
+        return float(self.row["seconds"])
+
+    @property
+    def place(self) -> Place:
+        """Architecture, direction and regime."""
+        found = self.newcomer
+        return place_of(found.hardware, found.workload, found.seconds)
+
+
+def asked(row: dict[str, str]) -> Asked:
+    """Ask for the time of a row of published_2.csv as a newcomer, and with what its source states."""
+    names = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
+    sizes: dict[str, Any] = {name: int(row[name]) for name in names}
+    words = row["mask"].split()
+    mask: Any = iomodel.Window(left=int(words[1]) - 1, right=0) if words[0] == "window" else row["mask"]
+    direction = "backward" if row["direction"] == "backward" else "forward"
+    sizes |= {"dtype": row["dtype"], "mask": mask, "direction": direction, "latent": row["latent"] == "yes"}
+    call = iomodel.Attention(**sizes)
+    newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    options: dict[str, Any] = {"deterministic": True} if row["deterministic"] == "yes" else {}
+    if row["page_size"]:
+        call = iomodel.Attention(**sizes, page_size=int(row["page_size"]))
+    try:
+        if row["implementation"] in iomodel.list_implementations(row["algorithm"], row["device"], call):
+            options["implementation"] = row["implementation"]
+        return Asked(row, newcomer, iomodel.estimate(row["algorithm"], call, row["device"], **options))
+    except iomodel.InputError:
+        return Asked(row, newcomer, None)
+
+
+def machines(role: str) -> list[Asked]:
+    return [asked(row) for row in rows("published_2.csv") if row["role"] == role]
+
+
+def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
+    """Fit one share of the roofline to each direction and architecture."""
+    shares: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in working:
+        for architecture in (one.place[0], "all"):
+            shares[architecture, one.place[1]].append(one.newcomer.floor / one.measured)
+    return {key: float(np.median(values)) for key, values in shares.items()}
+
+
+def spread_of(ratios: list[float | None]) -> str:
+    """State the median and the 90th percentile of the errors, and the sign of their median."""
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known:
+        return "-"
+    errors = sorted(abs(ratio - 1) for ratio in known)
+    median, nine_in_ten, sign = np.median(errors), errors[int(0.9 * len(errors))], np.median(known) - 1
+    text = f"{100 * median:.1f} / {100 * nine_in_ten:.1f} / {100 * sign:+.0f}"
+    return text if len(known) == len(ratios) else f"{text} ({len(ratios) - len(known)} refused)"
+
+
+def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
+    """Tabulate the errors by architecture, direction and regime, beside two naive guesses."""
+    shares = shares_of(working)
+    columns = "architecture", "direction", "regime", "newcomer", "told", "60 % of the peak", "one share each"
+    yield f"| {' | '.join(columns)} | rows | in interval | half-width |"
+    yield f"|{' --- |' * len(columns)} ---: | ---: | ---: |"
+    places = sorted({one.place for one in found})
+    groups = [("all", "all", "all")]
+    groups += [(name, "all", "all") for name in dict.fromkeys(place[0] for place in places)]
+    groups += [(name, way, "all") for name, way in dict.fromkeys(place[:2] for place in places)]
+    groups += [("all", way, "all") for way in dict.fromkeys(place[1] for place in places)] + places
+    for group in sorted(dict.fromkeys(groups), key=lambda g: tuple((word != "all", word) for word in g)):
+        ones = [one for one in found if all(a in ("all", b) for a, b in zip(group, one.place, strict=True))]
+        inside = sum(low <= one.measured <= high for one in ones for low, high in [one.newcomer.error])
+        widths = np.median([one.place.half_width for one in ones])
+        columns = (
+            [one.newcomer.seconds / one.measured for one in ones],
+            [None if one.told is None else one.told.seconds / one.measured for one in ones],
+            [one.newcomer.floor / 0.6 / one.measured for one in ones],
+            [
+                one.newcomer.floor / shares.get(one.place[:2], shares["all", one.place[1]]) / one.measured
+                for one in ones
+            ],
+        )
+        cells = [spread_of(list(column)) for column in columns]
+        yield f"| {' | '.join((*group, *cells))} | {len(ones)} | {inside / len(ones):.0%} | {widths:.0%} |"
+
+
+def each_row(found: list[Asked]) -> Iterator[str]:
+    """List the ratios of predicted to measured time by row."""
+    for one in found:
+        row, told = one.row, one.told
+        ratio = "refused" if told is None else f"{told.seconds / one.measured:.2f}"
+        yield (
+            f"{row['curve']:48} q {row['q_len']:>6} kv {row['kv_len']:>6} b {row['batch']:>3} "
+            f"{one.measured * 1e6:10.1f} us {one.newcomer.seconds / one.measured:.2f} told {ratio} "
+            f"{one.newcomer.bound:14} {dict(one.newcomer.tiles)}"
+        )
+
+
+IN_SIGHT = 1.4
+"""Error of a new row over that of a row in sight [-]: the geometric mean of 1, of lines of the same figures, and of 2,
+of other laboratories' rows on the same GPUs (medians of 4.3 and 8.4 % in an evaluation of an earlier version)."""
+FEWEST = 8
+"""Fewest rows of a place that has a half-width of its own."""
+
+
+def half_widths(working: list[Asked]) -> dict[Place, float]:
+    """Return the half-width of each place: the one that holds eight in ten of its rows.
+
+    The rows are the working half of published_2.csv and the calibration rows of FlashAttention-2 and -3, asked with
+    default options. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
+    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
+    """
+    known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
+    for row in rows("published.csv"):
+        if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
+            seconds, _ = predicted(row, defaults=True)
+            call = iomodel.Attention(q_len=2, head_dim=64, direction=row["direction"])
+            known.append((place_of(iomodel.hardware(row["device"]), call, seconds), seconds / float(row["seconds"])))
+    around: dict[Place, list[float]] = defaultdict(list)
+    for place, ratio in known:
+        for wider in place.wider:
+            around[wider].append(abs(float(np.log(ratio))))
+    widths = {}
+    for place, found in sorted(around.items()):
+        if len(found) >= FEWEST:
+            at = min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)
+            widths[place] = round(IN_SIGHT * float(np.expm1(sorted(found)[at])), 3)
+    return widths
+
+
+OUTSIDE = MEASURED / "outside_intervals.txt"
+"""Rows of the working half whose measured time lies outside the interval of its estimate."""
+
+
+def outside(working: list[Asked]) -> list[str]:
+    """Name the rows whose measured time lies outside the interval of its estimate."""
+    names = ("curve", "batch", "q_len", "kv_len")
+    return sorted(
+        " ".join(one.row[name] for name in names)
+        for one in working
+        for low, high in [one.newcomer.error]
+        if not low <= one.measured <= high
+    )
+
+
+def written(text: str) -> None:
+    """Write half-widths into the module of the intervals, then the rows outside, asked of a new process."""
+    module = ROOT / "iomodel" / "timing" / "error_interval.py"
+    before, rest = module.read_text(encoding="utf-8").split("HALF_WIDTHS: ", 1)
+    kind, rest = rest.split("{\n", 1)
+    module.write_text(f"{before}HALF_WIDTHS: {kind}{{\n{text}}}\n{rest.split('}' + chr(10), 1)[1]}", encoding="utf-8")
+    code = "from benchmarks.accuracy import machines, outside; print(*outside(machines('working')), sep=chr(10))"
+    found = run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    OUTSIDE.write_text(found.stdout, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--held-out", action="store_true", help="the held-out curves")
     parser.add_argument("--defaults", action="store_true", help="leave tiles, options and parameters at their defaults")
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
+    parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
+    parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
+    parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
+    parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
+    parser.add_argument("--write", action="store_true", help="with --intervals: write them, and the rows outside")
     given = parser.parse_args()
-    print(iomodel.devices.Parameters() if hasattr(iomodel, "Parameters") else DEFAULT)
+    if given.intervals:
+        lines = [f"    {tuple(place)}: {width},\n" for place, width in half_widths(machines("working")).items()]
+        text = "".join(lines).replace("'", '"')
+        print(text, end="")
+        if given.write:
+            written(text)
+        return
+    if given.machines:
+        working = machines("working")
+        shown = machines("judging") if given.judging else working
+        for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
+            print(line)
+        return
+    print(DEFAULT)
     for line in report("published_held_out.csv" if given.held_out else "published.csv", given.excluded, given.defaults):
         print(line)
 

@@ -28,7 +28,10 @@ _MOVED = {
 }
 """Names that were public here, by the room that has them now."""
 _RENAMED = {
+    "crossover": ("studies.least_sram", "iomodel.crossovers([a, b], workload, tiles=...).pair(a, b).first"),
+    "linear_cost": ("counting.cost", "iomodel.cost('gemm', layer, tiles=...)"),
     "Solutions": ("solving.batch.solutions", "iomodel.SolutionArray"),
+    "sweep_plans": ("planning.sweep_plans", "iomodel.sweep"),
     "solve_many": ("solving.solve_many", "iomodel.solve_array, whose objective on a device is the time by default"),
 }
 """Names that have another spelling now, each with its module and the new spelling."""

@@ -14,7 +14,6 @@ from . import triton as triton
 from .algorithms import list_algorithms as list_algorithms
 from .counting.bounds import lower_bounds as lower_bounds
 from .counting.cost import cost as cost
-from .counting.cost import linear_cost as linear_cost
 from .counting.cost_array import CostArray as CostArray
 from .counting.cost_array import cost_array as cost_array
 from .counting.expressions import expressions as expressions
@@ -47,7 +46,7 @@ from .planning.step.layout import Layout as Layout
 from .planning.step.lora import Lora as Lora
 from .planning.step.step import step as step
 from .planning.step.step_result import StepTime as StepTime
-from .planning.sweep_plans import sweep_plans as sweep_plans
+from .planning.sweep_questions import sweep as sweep
 from .planning.training.train_step import train_step as train_step
 from .solving.batch.solutions import SolutionArray as SolutionArray
 from .solving.solution import Solution as Solution
@@ -63,8 +62,6 @@ from .studies.diagnosis.diagnose import diagnose as diagnose
 from .studies.estimate import estimate as estimate
 from .studies.estimate_array import estimate_array as estimate_array
 from .studies.estimate_array_result import EstimateArray as EstimateArray
-from .studies.least_sram import crossover as crossover
-from .studies.sweeps.sweep import sweep as sweep
 from .studies.trace.trace import trace as trace
 from .timing.estimate_result import Estimate as Estimate
 from .workloads.attention import Attention as Attention

@@ -2,8 +2,8 @@ from iomodel.counting.bounds import lower_bounds as lower_bounds
 from iomodel.counting.evaluation.evaluate import evaluate as evaluate
 from iomodel.counting.expressions import expressions as expressions
 from iomodel.counting.optimum import optimum as optimum
+from iomodel.planning.sweep_questions import sweep as sweep
 from iomodel.solving.staircase import staircase as staircase
 from iomodel.studies.crossovers.crossovers import crossovers as crossovers
 from iomodel.studies.least_sram import crossover as crossover
 from iomodel.studies.least_sram import least_sram as least_sram
-from iomodel.studies.sweeps.sweep import sweep as sweep

@@ -17,6 +17,7 @@ from warnings import warn
 
 from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in, listed, plain, unplain
 from iomodel.common import derived
+from iomodel.common.keywords import strict
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
@@ -96,6 +97,7 @@ def _known() -> dict[str, Algorithm]:
     }
 
 
+@strict
 def list_algorithms(workload: object = "attention") -> list[str]:
     """List the algorithms for a workload, or for a kind of workload.
 

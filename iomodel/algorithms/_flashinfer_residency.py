@@ -10,9 +10,10 @@ from dataclasses import replace
 from sympy import Integer
 
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.tensors import K, O, Q, S, V, m
+from iomodel.nests.tensors import K, O, Q, S, V, m, split
 
 _WARPS = 4
 _OUT = (Shared(O, dtype="io"),)
@@ -66,4 +67,9 @@ FLASHINFER = Implementation(
     searched={"packed": (False, True)},
     tiles=shipped_tiles("flashinfer", "flash2"),
 )
-FLASHINFER_SPLIT = replace(FLASHINFER, searched={"splits": SPLITS, "packed": (False, True)})
+FLASHINFER_SPLIT = replace(
+    FLASHINFER,
+    execution={"forward": replace(PIPELINED, spread=(split,), dependent=True)},
+    searched={"splits": SPLITS, "packed": (False, True)},
+)
+"""The parts are merged by a dependent launch (include/flashinfer/attention/cascade.cuh, enable_pdl)."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Expr, ceiling
 
+from iomodel.algorithms._aiter_residency import AITER_ASSEMBLY
 from iomodel.algorithms._ck_residency import CK
 from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4
 from iomodel.algorithms._flashinfer_residency import FLASHINFER
@@ -188,7 +189,17 @@ ALGORITHM = Algorithm(
     as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
-    implementations=(FLASH_ATTENTION_4, FLASH_ATTENTION_2, FLASHINFER, XFORMERS, SAGEATTENTION, CK, TRITON_AMD, TRITON),
+    implementations=(
+        FLASH_ATTENTION_4,
+        FLASH_ATTENTION_2,
+        FLASHINFER,
+        XFORMERS,
+        SAGEATTENTION,
+        AITER_ASSEMBLY,
+        CK,
+        TRITON_AMD,
+        TRITON,
+    ),
     execution={"forward": PIPELINED, "backward": PIPELINED},
     published=(
         Published(

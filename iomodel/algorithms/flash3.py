@@ -87,9 +87,10 @@ def declare(lse: bool) -> Iterator[Kernel]:
     ])  # fmt: skip
 
 
-def backward() -> Iterator[Kernel]:
+def backward(deterministic: bool) -> Iterator[Kernel]:
     """Declare Appendix B.1 as in the public kernels: statistics of O; dK, dV and the sums of dQ; conversion of dQ.
 
+    In the deterministic mode of the public kernels, semaphores order the same additions to dQ.
     The paper streams the log-sum-exp; the kernels convert it to base 2 once, because their exponentials have base 2.
     """
     yield from zeroed_sums(True)
@@ -109,7 +110,7 @@ def backward() -> Iterator[Kernel]:
                     Exp(query, key), Drop(query, key), MatMul(key, value, query),
                     Hold(dQ, "fp32"), MatMul(query, depth, key),
                     MatMul(key, depth, query),
-                    Accumulate(dQ_acc, held=dQ),
+                    Accumulate(dQ_acc, held=dQ, atomic=not deterministic),
                 ]),
                 *adds(True),
             ]),
@@ -147,7 +148,7 @@ ALGORITHM = Algorithm(
     "Asynchrony and Low-precision, arXiv:2407.08608 (2024), Algorithms 1 and 2, Appendix B.1",
     declare=declare,
     backward=backward,
-    options={"lse": True},
+    options={"lse": True, "deterministic": False},
     preference=1,
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),

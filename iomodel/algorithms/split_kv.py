@@ -115,9 +115,13 @@ FLASH_ATTENTION_3 = Implementation(
     "FlashAttention-3 (CUDA, Hopper), split-KV",
     "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_combine_kernel.h, heuristics.h",
     residency={"forward": tuple(layout for layout in FLASH3 if layout.capability == ("9.0", "9.0"))},
+    execution={"forward": replace(PIPELINED, spread=(split,), dependent=True, paged_clocks=0.13)},
     searched=FLASH_ATTENTION_2.searched,
     tiles=shipped_tiles("flash-attention-3", "split_kv"),
 )
+"""The combination is launched dependently (hopper/flash_fwd_combine_launch_template.h). A page that is no multiple of
+the key tile takes 16-byte copies with an address for each row (pagedkv_tma in hopper/flash_api.cpp); their time is that
+of the rows with pages of 8 and 2,000 and 4,000 keys in tests/measured/published_2.csv, 292 and 567 us."""
 
 _T_c = ceiling(N_k / B_c)
 _many = Min(1, s - 1)

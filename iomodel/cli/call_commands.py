@@ -329,7 +329,7 @@ def judge(algorithm: Algorithm = "flash2", *, json: Json = False, **arguments: A
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))
-    emit(run(arguments["hardware"], algorithm, parameters), json)
+    emit(run(algorithm, arguments["hardware"], parameters=parameters), json)
 
 
 @with_options(WORKLOAD, of(TRACE, "Trace", "hardware most_events"), TILE, TRACED, ALGORITHM)

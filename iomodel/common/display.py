@@ -6,9 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
-from typing import Any, Self
+from itertools import groupby
+from typing import Any, ClassVar, Self
 
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.headers import headed, reading
 from iomodel.common.results import Record, cells, columns_of
+from iomodel.common.tabular import Tabular
 
 ANSWER, LIMIT, WARNING = "bold", "bold cyan", "yellow"
 """Styles of the answer, of what limits it, and of what it assumes."""
@@ -222,11 +226,56 @@ def as_text(renderable: Any, width: int = 120) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 
-def as_html(renderable: Any) -> str:
-    """Wrap the text in a `<pre>` block for notebooks."""
+def as_html(parts: Sequence[Table | str]) -> str:
+    """Write tables as HTML, and the lines of text between them as they are."""
     from html import escape
 
-    return f"<pre>{escape(as_text(renderable))}</pre>"
+    runs = ((kind, list(run)) for kind, run in groupby(parts, lambda part: isinstance(part, Table)))
+    return "".join(
+        "".join(map(_table_html, run)) if kind else f"<pre>{escape(chr(10).join(map(str, run)))}</pre>"
+        for kind, run in runs
+    )
+
+
+def _table_html(part: Any) -> str:
+    """Write a table as HTML."""
+    from html import escape
+
+    sides = ["right" if column.startswith(">") else "left" for column in part.columns]
+
+    def row(tag: str, cells: Sequence[str]) -> str:
+        aligned = zip(sides, cells, strict=True)
+        written = (f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in aligned)
+        return f"<tr>{''.join(written)}</tr>"
+
+    head = row("th", [column.removeprefix(">") for column in part.columns])
+    body = "".join(row("td", cells) for cells in part.rows)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in part.notes)
+    return f"<table><caption>{escape(part.title)}</caption><thead>{head}</thead><tbody>{body}</tbody></table>{notes}"
+
+
+def choice_text(tiles: Mapping[str, Any], options: Mapping[str, Any] = FrozenDict()) -> str:
+    """Write a choice in a few words.
+
+    >>> choice_text({"block_q": 192, "block_kv": 96, "warps": 12, "stages": 2}, {"splits": 8})
+    '192 x 96, 12 warps, splits=8'
+    """
+    sizes = " x ".join(str(size) for name, size in tiles.items() if name not in ("warps", "stages"))
+    warps = [f"{tiles['warps']} warps"] if "warps" in tiles else []
+    return ", ".join([sizes or "no tiles", *warps, *(f"{name}={value}" for name, value in options.items())])
+
+
+def _scalars(data: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Go through the numbers and texts of plain data."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _scalars(value, f"{path}{name}.")
+        elif not isinstance(value, list | tuple):
+            yield f"{path}{name}", value
+
+
+LONGEST = 280
+"""Characters of a headline."""
 
 
 class Shown(ABC):
@@ -247,6 +296,16 @@ class Shown(ABC):
     def __str__(self) -> str:
         return as_text(self.__rich__())
 
+    def headline(self) -> str:
+        """Return the answer in a few words: by default the title of the first table."""
+        texts = (part.title if isinstance(part, Table) else part for part in self.tables())
+        return next(filter(None, texts), "")
+
+    def __repr__(self) -> str:
+        kind, line = type(self).__name__, " ".join(self.headline().split())
+        room = LONGEST - len(kind)
+        return f"<{kind} {line if len(line) <= room else line[: room - 3] + '...'}>"
+
     def sketch(self) -> str:
         """Return a small drawing for notebooks as SVG; empty for most results."""
         return ""
@@ -256,8 +315,42 @@ class Shown(ABC):
         printer.text(repr(self) if cycle else str(self))
 
     def _repr_html_(self) -> str:
-        return as_html(self.__rich__()) + self.sketch()
+        return as_html(self.tables()) + self.sketch()
 
 
-class Result(Record, Shown):
-    """A result: a dataclass with a plain form that prints as a table."""
+class Result(Record, Shown, Tabular):
+    """A result: a dataclass with a plain form that prints as a table.
+
+    Its plain form begins with its schema and the version that wrote it. A class that is `constructed` by users has no
+    such header, and the repr of a dataclass.
+
+    Attributes
+    ----------
+    unread : tuple of str
+        Keys that a later release wrote and this one does not know; empty for any other result.
+    """
+
+    constructed: ClassVar[bool] = False
+
+    def __init_subclass__(cls, constructed: bool = False, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        own, cls.constructed = vars(cls), constructed
+        if not constructed and "__repr__" not in own:
+            cls.__repr__ = Shown.__repr__  # type: ignore[method-assign] # a dataclass leaves a method of the class alone
+        if "to_dict" in own:
+            cls.to_dict = headed(own["to_dict"])
+        if "from_dict" in own:
+            cls.from_dict = classmethod(reading(own["from_dict"].__func__))
+
+    to_dict = headed(Record.to_dict)
+    from_dict = classmethod(reading(vars(Record)["from_dict"].__func__))
+
+    def records(self) -> Any:
+        """Return one row: the numbers and texts of the plain data, those of parts under names with a dot."""
+        return [dict(_scalars(Record.to_dict(self)))]
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Keys that a later release wrote and this one does not know."""
+        skipped: tuple[str, ...] = vars(self).get("_unread", ())
+        return skipped

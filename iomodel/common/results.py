@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.headers import leaves_unread
 from iomodel.errors import InputError, IOModelError, shown, shown_name
 
 Getter = TypeVar("Getter", bound=Callable[..., Any])
@@ -70,6 +71,11 @@ class NamedData(PlainData):
         """Find the shipped data of a name, if there are any."""
 
 
+INTERNAL = {"derived", "unless_none", "keys", "enclosing", "later", "constructed", "deferring"}
+INTERNAL |= {"sketch", "element", "records", "headline"}
+"""Attributes of results for the package itself."""
+
+
 class Record(PlainData):
     """A dataclass whose plain form follows from its fields.
 
@@ -83,6 +89,10 @@ class Record(PlainData):
     enclosing: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[Mapping[str, str]] = FrozenDict()
     later: ClassVar[Mapping[str, str]] = FrozenDict(Expr="sympy", Symbol="sympy")
+
+    def __dir__(self) -> list[str]:
+        """List the attributes for readers of a result."""
+        return [name for name in super().__dir__() if name not in INTERNAL]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields and the derived figures as plain data, ready for JSON."""
@@ -184,7 +194,7 @@ def check_keys(data: Mapping[str, Any], allowed: Any) -> None:
     if not isinstance(data, Mapping):
         raise InputError(f"{shown(data)} given; allowed: an object with {', '.join(allowed)}")
     unknown = [key for key in data if key not in allowed]
-    if unknown:
+    if unknown and not leaves_unread(unknown):
         raise InputError(f"{shown(unknown[0])}: an unknown key; allowed: {', '.join(allowed)}")
 
 

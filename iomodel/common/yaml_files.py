@@ -10,7 +10,7 @@ from typing import Any
 
 from iomodel.common import derived
 from iomodel.common.derived import PACKAGE
-from iomodel.errors import SpecError, shown, shown_name
+from iomodel.errors import InputError, SpecError, shown, shown_name
 
 LARGEST_FILE = 2**20
 """Largest accepted file [B]."""
@@ -70,10 +70,13 @@ def specs_folder() -> Path:
     return inside if inside.is_dir() else PACKAGE.parent / "specs"
 
 
-def spec_names(folder: str) -> list[str]:
-    """List the names of the shipped specs of one folder, sorted."""
+def spec_names(folder: str, prefix: str = "") -> list[str]:
+    """List the names of the shipped specs of one folder that begin with a prefix, sorted."""
+    if not isinstance(prefix, str):
+        raise InputError(f"prefix: {shown(prefix)} given; allowed: the beginning of a name")
     files_in_folder = (specs_folder() / folder).iterdir()
-    return sorted(item.name.removesuffix(".yaml") for item in files_in_folder if item.name.endswith(".yaml"))
+    names = sorted(item.name.removesuffix(".yaml") for item in files_in_folder if item.name.endswith(".yaml"))
+    return [name for name in names if name.startswith(prefix.lower())]
 
 
 def read_shipped(name: str) -> dict[str, Any]:

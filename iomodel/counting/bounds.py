@@ -122,10 +122,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
-from typing import overload
+from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.deprecation import warn_renamed
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_values import (
@@ -142,7 +144,8 @@ from iomodel.counting.kinds import FormulaKind, check_answers, check_kind, kind_
 from iomodel.counting.mask_kind import MaskKind
 from iomodel.counting.options import check_options, structural
 from iomodel.counting.store import obtain
-from iomodel.errors import InputError
+from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -179,36 +182,44 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
     return obtain("_bounds", "counts", (FormulaKind(mask, direction), latent), build)
 
 
-@overload
+def _memory(
+    call: Workload, hardware: Hardware | str | None, sram_elements: int | None, sram_bytes: int | str | None
+) -> tuple[int, int | None]:
+    """Return the on-chip memory [elements], [B] where it is in bytes; raise InputError unless there is exactly one."""
+    sources = [value for value in (hardware, sram_elements, sram_bytes) if value is not None]
+    if len(sources) != 1:
+        raise InputError(
+            f"hardware, sram_elements, sram_bytes: {len(sources)} values given; allowed: exactly one, such as "
+            "'h100-sxm5'"
+        )
+    if sram_elements is not None:
+        return as_integer("sram_elements", sram_elements), None
+    given = sram_bytes if hardware is None else as_device(hardware).on_chip_per_block
+    size = as_integer("sram_bytes", given)
+    return max(1, 32 * size // call.narrowest), size
+
+
+@strict
 def lower_bounds(
-    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | str | None = None, units: int = 1
-) -> dict[str, Bound]: ...
-@overload
-def lower_bounds(
-    algorithm: AlgorithmLike,
     workload: Workload,
+    hardware: Hardware | str | None = None,
     sram_elements: int | None = None,
     *,
-    sram_bytes: int | str | None = None,
-    units: int = 1,
-) -> dict[str, Bound]: ...
-def lower_bounds(
-    algorithm: AlgorithmLike | Workload,
-    workload: Workload | None = None,
-    sram_elements: int | None = None,
-    *,
+    algorithm: AlgorithmLike | None = None,
     sram_bytes: int | str | None = None,
     units: int = 1,
 ) -> dict[str, Bound]:
-    """Compute every bound that applies to an algorithm, by name; those of other classes are omitted.
+    """Compute every bound that applies to a call, by name; those of other classes are omitted.
 
     Parameters
     ----------
-    algorithm : str or Algorithm
-        One of :func:`iomodel.list_algorithms`; its declaration names its classes. Without one the bounds hold for
-        every schedule that forms each product once.
     workload : Attention, VarlenAttention or Linear
         The workload.
+    hardware : Hardware or str, optional
+        A device, of which one thread block may hold the shared memory, the registers and the accumulators of an SM.
+    algorithm : str or Algorithm, optional
+        One of :func:`iomodel.list_algorithms`; its declaration names its classes. Without one the bounds hold for
+        every schedule that forms each product once.
     sram_elements : int, optional
         On-chip memory M [elements]: all cells that hold operands, scores or sums, registers among them.
     sram_bytes : int, optional
@@ -228,33 +239,31 @@ def lower_bounds(
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(q_len=4096, head_dim=64)
-    >>> bounds = iomodel.lower_bounds("flash2", w, sram_elements=51200)
+    >>> bounds = iomodel.lower_bounds(w, algorithm="flash2", sram_elements=51200)
     >>> bounds["compulsory"].elements, bounds["fixed-split"].elements  # 4 N d and 4 N^2 d^2 / M
     (1048576, 5368710)
     >>> iomodel.lower_bounds(w, sram_elements=51200)["exact"].elements
     5368710
     """
-    declaration: Algorithm | None
-    if workload is None and isinstance(algorithm, Call | Linear):
-        workload, declaration = algorithm, None if isinstance(algorithm, Call) else find_algorithm("gemm")
-    else:
-        declaration = find_algorithm(algorithm)  # type: ignore[arg-type] # refuses a workload
-    kind = kind_of(as_workload(workload))
-    if sram_bytes is None:
-        size = as_integer("sram_elements", sram_elements)
-    elif sram_elements is not None:
-        raise InputError("sram_elements, sram_bytes: 2 values given; allowed: exactly one")
-    else:
-        sram_bytes = as_integer("sram_bytes", sram_bytes)
-        size = max(1, 32 * sram_bytes // as_workload(workload).narrowest)
+    first: Any = workload
+    second: Any = hardware
+    if algorithm is None and isinstance(second, Workload) and not isinstance(first, Workload):
+        warn_renamed("lower_bounds(algorithm, workload)", "iomodel.lower_bounds(workload, algorithm=...)", 2)
+        workload, hardware, algorithm = second, None, first
+    call = as_workload(workload)
+    if algorithm is None and isinstance(call, Linear):
+        algorithm = "gemm"
+    if algorithm is None and not isinstance(call, Call):
+        raise InputError(f"algorithm: none given for {shown(call)}; allowed: one, unless for attention or a Linear")
+    declaration = None if algorithm is None else find_algorithm(algorithm)
+    (size, in_bytes), kind = _memory(call, hardware, sram_elements, sram_bytes), kind_of(call)
     units = as_integer("units", units)
     if declaration is not None:
         check_answers(declaration, kind.operation)
-    if not isinstance(workload, Call):
+    if not isinstance(call, Call):
         assert declaration is not None
-        assert workload is not None
-        return _of_shape(declaration, workload, size, units)
-    call = as_call(workload)
+        return _of_shape(declaration, call, size, units)
+    call = as_call(call)
     compulsory, pairs, gradients = _of_call(declaration, call)
     bounds = {"compulsory": compulsory}
     if declaration is not None and declaration.approximates:
@@ -266,7 +275,7 @@ def lower_bounds(
         counted = Pairs(pairs, call.head_dim, keys, call.value_dim, units, gradients)
         value = VALUES[name](counted, size)
         if value is not None and value > 0:
-            bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, sram_bytes))
+            bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, in_bytes))
     return bounds
 
 
@@ -319,14 +328,14 @@ def divided_keys(call: Attention, processors: int) -> Bound:
     return Bound("divided-keys", least.elements + more, least.bytes + more * call.element_size)
 
 
-def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> Bound:
+def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: Any) -> Bound:
     """Return the largest bound that holds, in ``sram_elements=`` or ``sram_bytes=``."""
     return largest_bounds(algorithm, workload, **memory)[0]
 
 
-def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> tuple[Bound, Bound]:
+def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: Any) -> tuple[Bound, Bound]:
     """Return the largest bound that holds, and the largest for every schedule of the products that it forms."""
-    bounds = lower_bounds(algorithm, workload, **memory)
+    bounds = lower_bounds(workload, algorithm=algorithm, **memory)
     general = [bound for name, bound in bounds.items() if name in ANY_SCHEDULE]
     best, any_schedule = (max(each, key=lambda bound: bound.bytes) for each in (bounds.values(), general))
     return best, any_schedule

@@ -46,14 +46,14 @@ def split_choice(
     >>> split_choice("split_kv", {"block_q": 64, "splits": 4}, {"block_kv": 128, "packed": True})
     ({'block_q': 64, 'block_kv': 128}, {'splits': 4, 'packed': True})
     """
-    sized = TILE_NAMES | LAUNCH_NAMES
     given = None if tiles is None else as_mapping("tiles", tiles, example)
-    by_name = sized & options.keys()
-    if not by_name and (given is None or (given.keys() <= sized and not isinstance(tiles, ChosenTiles))):
+    by_name = [name for name in options if name in TILE_NAMES or name in LAUNCH_NAMES]
+    apart = [] if given is None else [name for name in given if not (name in TILE_NAMES or name in LAUNCH_NAMES)]
+    if not by_name and not apart and not isinstance(tiles, ChosenTiles):
         return given, dict(options)
     mixed, others = given or {}, {name: value for name, value in options.items() if name not in by_name}
-    known = known_options([algorithm]) if mixed.keys() - sized else {}
-    chosen = {name: _switch(mixed.pop(name), known[name]) for name in [*mixed] if name not in sized and name in known}
+    known = known_options([algorithm]) if apart else {}
+    chosen = {name: _switch(mixed.pop(name), known[name]) for name in apart if name in known}
     moved = bool(chosen)
     _once(chosen, others)
     if isinstance(tiles, ChosenTiles):

@@ -32,7 +32,7 @@ from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts
 from iomodel.counting.requirements import check_numbers, requirements
 from iomodel.counting.tiles import with_followers
-from iomodel.errors import UnknownNameError
+from iomodel.errors import UnknownKeywordError, UnknownNameError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.workloads.attention import Attention
@@ -330,7 +330,7 @@ def _of_layers(algorithm: AlgorithmLike, backend: str, arguments: Mapping[str, A
     known = [*kind.model_fields, *TILE_NAMES, *taken]
     for name in arguments:
         if name not in known:
-            raise UnknownNameError(f"argument for {declaration.name}", name, sorted(known))
+            raise UnknownKeywordError(f"argument for {declaration.name}", name, sorted(known))
     numbers = {name: as_integers(name, value) for name, value in arguments.items() if name in TILE_NAMES | NUMBERS}
     called = layers(kind, {name: value for name, value in arguments.items() if name in kind.model_fields}, numbers)
     switches = {name: value for name, value in arguments.items() if name in taken and name not in numbers}
@@ -358,7 +358,7 @@ def _check_names(algorithm: AlgorithmLike, first: Attention, options: Mapping[st
     for name in options:
         if name not in taken and name not in written:
             likely = [*Attention.model_fields, *SIDES, *taken, "block_q", "block_kv"]
-            raise UnknownNameError(f"argument for {algorithm}", name, sorted(known), likely)
+            raise UnknownKeywordError(f"argument for {algorithm}", name, sorted(known), likely)
 
 
 def _check_numbers(algorithm: AlgorithmLike, called: Calls, sizes: Mapping[str, Any]) -> None:

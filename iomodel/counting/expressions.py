@@ -22,7 +22,7 @@ from iomodel.counting.mask_kind import CAUSAL
 from iomodel.counting.options import check_options, structural
 from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES, TOTALS, Counts
 from iomodel.counting.terms import parts_of, replaced
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (
     FOLLOWS,
@@ -37,7 +37,7 @@ from iomodel.nests.symbols import BY_NAME, by_name
 from iomodel.workloads.call import CACHE_ONLY, Mask, known_mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expressions(Counts[Expr], PlainData):
     """The quantities of one algorithm as sympy expressions over the alphabet, for all batches and heads.
 
@@ -57,6 +57,9 @@ class Expressions(Counts[Expr], PlainData):
     reads: Mapping[str, Expr]
     writes: Mapping[str, Expr]
     substitutions: tuple[Mapping[str, int | Expr], ...] = field(default=(), compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Expressions {self.algorithm}, {self.mask}, {self.direction}>"
 
     @property
     def footprint(self) -> Expr:
@@ -299,7 +302,7 @@ def _features(declaration: Algorithm, direction: str, options: dict[str, Any]) -
     written = (*AS_WRITTEN, *(declaration.written(direction) if allowed else ()))
     for name, value in options.items():
         if allowed and name not in allowed and name not in known and name not in written:
-            raise UnknownNameError(f"option of {declaration.name}", name, [*allowed, *known])
+            raise UnknownKeywordError(f"option of {declaration.name}", name, [*allowed, *known])
         if name in known and not isinstance(value, bool):
             raise InputError(f"{name}: {shown(value)} given; allowed: bool")
     features = tuple(name for name in known if options.pop(name, False))

@@ -121,9 +121,12 @@ def hbm_bytes(nest: Nest, view: View) -> Expr:
     return whole(Add(*(in_bytes(tensor.dtype) * moved for side in sides for tensor, moved in side.items())))
 
 
-def atomics(nest: Nest, view: View) -> Expr:
-    """Count the atomic additions to HBM, each of which is also one read and one write [elements]."""
-    added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and s.atomic]
+def atomics(nest: Nest, view: View, ordered: bool = False) -> Expr:
+    """Count the atomic additions to HBM, each of which is also one read and one write [elements].
+
+    If `ordered`, additions in a fixed order count too.
+    """
+    added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and (s.atomic or ordered)]
     return Add(*(view.instances(path) * view.condition(path) * _moved(s, path, view) for s, path in added))
 
 

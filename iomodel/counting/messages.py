@@ -20,7 +20,7 @@ from iomodel.nests.symbols import NAME_OF, B, H, H_kv, R, i
 from iomodel.nests.tensors import key, query
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Messages(PlainData):
     """Messages of rank i of R ranks that divide a sequence, as sympy expressions, and the attention between them.
 
@@ -45,6 +45,9 @@ class Messages(PlainData):
     received: Mapping[str, Expr]
     messages: Mapping[str, Expr]
     buffers: Mapping[str, Expr]
+
+    def __repr__(self) -> str:
+        return f"<Messages {self.method}, {self.mask}, {self.sharding}>"
 
     def attention(self, algorithm: AlgorithmLike = "flash2", **options: Any) -> Mapping[str, Expr]:
         """Sum each quantity of an algorithm over the calls of rank i.

@@ -54,7 +54,7 @@ BEYOND = Symbol("beyond", positive=True)
 _t = Symbol("t", positive=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Optimum(PlainData):
     """The best tiles of one algorithm and their traffic for one head, as formulas.
 
@@ -80,6 +80,9 @@ class Optimum(PlainData):
     order: Expr
     options: Mapping[str, Any] = field(default_factory=FrozenDict)
     substitutions: tuple[Mapping[str, int | Expr], ...] = field(default=(), compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Optimum {self.algorithm}, {self.mask}, {self.direction}: {self.leading}>"
 
     def subs(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Optimum:
         """Replace some symbols, by Python name or by the letter that is printed, and keep the others.

@@ -8,7 +8,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import OPTIONS
 from iomodel.nests.feature_names import APART, AS_WRITTEN, WORDS, default_of
@@ -34,7 +34,7 @@ def check_options(
             _check_written(declaration, name, value, written)
             continue
         if name not in allowed:
-            raise UnknownNameError(f"option of {declaration.name}", name, [*allowed, *written])
+            raise UnknownKeywordError(f"option of {declaration.name}", name, [*allowed, *written])
         if name in NUMBERS:
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from iomodel.common.display import Result, Table, sizes_text
+from iomodel.common.display import Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
 from iomodel.workloads.workload import Workload
@@ -57,6 +57,10 @@ class Cost(Counts[int], Result):
     def intensity(self) -> float:
         """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
         return self.flops / self.hbm_bytes
+
+    def headline(self) -> str:
+        """Return the answer in a few words."""
+        return f"{self.algorithm}: {choice_text(self.tiles)}, {self.hbm_bytes:,} B"
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

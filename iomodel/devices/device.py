@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from iomodel.common.display import WARNING, Mark, Table, as_text
+from iomodel.common.keywords import strict
 from iomodel.common.results import NamedData
 from iomodel.common.units import UnitKind
 from iomodel.common.validation import Count
@@ -85,6 +86,13 @@ class Hardware(Group, NamedData):
     def simulated(self) -> bool:
         """True for an invented device, used for teaching."""
         return self.architecture == SIMULATED
+
+    @property
+    def on_chip_per_block(self) -> int:
+        """Most bytes that one block holds in shared memory, registers and accumulators [B]."""
+        registers, accumulator = self.limits.registers_per_sm, self.memory.accumulator.per_sm
+        file = 0 if registers is None else 4 * int(registers.value)
+        return self.sram_per_block + file + (0 if accumulator is None else int(accumulator.value))
 
     @property
     def sram_per_block(self) -> int:
@@ -175,15 +183,17 @@ def _pruned_value(value: Any) -> Any:
     return pruned(value) if isinstance(value, dict) else value
 
 
-def list_hardware() -> list[str]:
-    """List the names of the shipped devices, sorted.
+@strict
+def list_hardware(prefix: str = "") -> list[str]:
+    """List the names of the shipped devices, sorted; those of a family with a prefix, in letters of either case.
 
-    >>> "h100-sxm5" in list_hardware()
-    True
+    >>> "h100-sxm5" in list_hardware(), list_hardware("H100")
+    (True, ['h100-nvl', 'h100-pcie', 'h100-sxm5'])
     """
-    return spec_names("hardware")
+    return spec_names("hardware", prefix)
 
 
+@strict
 def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     """Load a shipped device by name, or the device described by a YAML file.
 

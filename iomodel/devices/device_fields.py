@@ -125,6 +125,10 @@ class ClockRates(Group):
 
     boost: Clock | None = None
     tensor: Clock | None = None
+    sustained: Clock | None = None
+    """That of long matrix products at the limit of power, where it is lower."""
+    throttled: Clock | None = None
+    """The one to which a kernel's clock falls at the limit of power after some tens of milliseconds."""
 
 
 class Peak(Group):
@@ -264,6 +268,9 @@ class Measured(Group):
     gemm_fp16: Rate | None = None
     gemm_tf32: Rate | None = None
     gemm_fp8: Rate | None = None
+    best_gemm_bf16: Rate | None = None
+    best_gemm_fp8: Rate | None = None
+    """The best of the products of many shapes, in fp8 as in bf16."""
     gemm_qk_bf16: Rate | None = None
     """Q K^T as a separate batched product; it writes the scores to HBM, which may be the limiting resource."""
     gemm_pv_bf16: Rate | None = None

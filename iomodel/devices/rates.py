@@ -40,13 +40,22 @@ class Rates:
         Capacity of the L2 for what all SMs read [B]: the largest buffer so measured, at least that of one partition.
     llc_capacity : int or None
         Capacity of a last-level cache behind the L2; None without one [B].
-    launch : float or None
-        Time between the starts of consecutive kernels [s].
+    dirty : float
+        Bytes that the L2 holds to be written back when a benchmark's call starts [B].
+    throttled : float
+        Time of a long kernel at the limit of power over that at its first clock [-].
+    launch, node : float or None
+        Time between the starts of consecutive kernels, and in a graph, or of dependent ones [s].
     sm_matrix, sm_warp_matrix, sm_fp32 : float or None
         Rates of one SM, from its operations per clock and the clock; the share of the chip's rate where those are not
         on file, None without a number of SMs [FLOP/s], [1/s].
+    reached : float
+        Most that products of attention kernels reach: the best product measured, or a declared share of the peak
+        [FLOP/s]; 0 for the peak.
     assumed : tuple of str
         Figures that a declared default stands in for.
+    assumed_products : str or None
+        The default that stands in for a measured best product.
     asynchronous : bool
         True if matrix instructions run beside the warps that issue them: those of warp groups (wgmma), and those that
         accumulate in tensor memory (tcgen05).
@@ -76,6 +85,11 @@ class Rates:
     l2_for_all: int | None = None
     llc_capacity: int | None = None
     llc: float | None = None
+    reached: float = 0.0
+    node: float | None = None
+    throttled: float = 1.0
+    dirty: float = 0.0
+    assumed_products: str | None = None
 
     @property
     def last_cache(self) -> int | None:
@@ -134,6 +148,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
     partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
     exp = have.product("compute.exp_per_clock_per_sm", "compute.units", "clock")
+    reached, assumed_products = _reached(have, dtype, matrix, device.compute_capability or device.architecture or "")
     return Rates(
         dtype=dtype,
         matrix=matrix,
@@ -159,6 +174,11 @@ def rates(device: Hardware, dtype: str) -> Rates:
         l2_for_all=for_all,
         llc_capacity=have.whole("memory.llc.capacity"),
         llc=llc,
+        reached=reached,
+        node=have.get("measured.graph_node"),
+        dirty=DIRTY.get(device.compute_capability or "", 0.0),
+        throttled=max(1.0, have.get("clock", 0.0) / have.get("compute.clock.throttled", math.inf)),
+        assumed_products=assumed_products,
     )
 
 
@@ -168,7 +188,8 @@ class _Figures(dict[str, float]):
     def __init__(self, device: Hardware) -> None:
         super().__init__({path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)})
         self.label = device.id or device.name
-        clock = self.get("compute.clock.tensor", self.get("compute.clock.boost"))
+        names = ("sustained", "tensor", "boost")
+        clock = next((self[path] for path in (f"compute.clock.{name}" for name in names) if path in self), None)
         if clock is None and all(path in self for path in (*_PEAK, "compute.units")):
             clock = self[_PEAK[0]] / self[_PEAK[1]] / self["compute.units"]  # the clock implied by the peak
         if clock is not None:
@@ -210,6 +231,19 @@ def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, t
     return min(bandwidth, measured), seen if last is None or seen is None else min(last, seen), tuple(assumed)
 
 
+def _reached(have: _Figures, dtype: str, matrix: float, architecture: str) -> tuple[float, str | None]:
+    """Return the most that products of a dtype reach [FLOP/s], and what is assumed for it."""
+    peak = have[f"compute.peak.{dtype}"]
+    best = f"measured.best_gemm_{'bf16' if dtype == 'fp16' else dtype}"
+    if matrix < peak or best in have:
+        return min(matrix, have.get(best, matrix)), None
+    share = REACHED.get(architecture, 1.0)
+    if "measured.best_gemm_bf16" in have and "compute.peak.bf16" in have:
+        share = have["measured.best_gemm_bf16"] / have["compute.peak.bf16"]
+    of_peak = "the datasheet's peak" if share == 1 else f"{percent(share)} of the peak"
+    return min(matrix, share * peak), f"{dtype} products at {of_peak} at most (none measured)"
+
+
 def has_rates(device: Hardware, dtype: str) -> bool:
     """Check that a device's file has the figures that a time needs: the matrix peak of a dtype and the bandwidth.
 
@@ -227,6 +261,19 @@ SUSTAINED = 0.9
 SUSTAINED_LAST = 0.69
 """Share of the peak bandwidth of a last-level cache that a kernel sustains where none is measured [-]: 11.9 of 17.2
 TB/s on an MI300X."""
+REACHED = {
+    **dict.fromkeys(("8.0", "9.0", "10.0", "10.3"), 0.8),
+    **dict.fromkeys(("gfx90a", "gfx942", "gfx950"), 0.6),
+}
+"""Share of the peak that the best product reaches where none is measured, by compute capability or architecture [-],
+near the medians of the shares measured: 0.87 and 0.81 (A100 SXM, PCIe), 0.80 (H100), 0.84 (GH200), 0.78 (B200), 0.79
+(B300) and 0.73 (GB200); 0.54 (MI300X), 0.64 (MI325X) and 0.62 (MI355X). No other architecture has one on file."""
+DIRTY = {"8.0": 28e6, "8.6": 4e6, "9.0": 35e6, "10.0": 92e6, "10.3": 92e6, "12.0": 94e6}
+"""Bytes of an L2 that a benchmark has overwritten before a call and that the call's reads evict, by compute capability
+[B]: seven tenths of the capacity of an A100, RTX 3090, H100, B200 and RTX PRO 6000. The share is read off decoding on
+the last two in tests/measured/published_2.csv (working rows of 268 MB and more of keys and values), whose times exceed
+the bytes over the bandwidth by the same 50 to 60 and 15 us at any length, and by less where fewer bytes are read;
+github.com/NVIDIA/cudnn-frontend at 3929da2e, benchmark_single_sdpa.py, zeroes 256 MB before each call. 0 for others."""
 _ASYNCHRONOUS = ("compute.mma.warpgroup_rows", "memory.accumulator.per_sm")
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _PER_CLOCK = {

@@ -54,7 +54,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
-        "_MOST_DOUBLINGS", "__single_bytes", "__in_phase", "__traffic", "__section", "amounts",
+        "_MOST_DOUBLINGS", "_DEPENDENT", "_UNTHROTTLED", "_TURN", "__by_pages", "__dirty",
+        "__single_bytes",
+        "__in_phase", "__traffic", "__section", "amounts",
         "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
         "__grid", "__grid_of", "__each_grid", "__listed_grid", "__distinct", "_MOST_LISTED",
     ),

@@ -10,6 +10,7 @@ from os.path import exists, isfile  # false for a name that is too long or has a
 from pathlib import Path
 from typing import Any
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_mapping
 from iomodel.common.yaml_files import check_schema, names_file, read_bytes, read_shipped, read_user, spec_names
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
@@ -27,15 +28,17 @@ LARGEST_JSON = 16 * 2**20
 """Size limit of a config, whose lists of quantised modules may be long [B]."""
 
 
-def list_models() -> list[str]:
-    """List the names of the shipped models, sorted.
+@strict
+def list_models(prefix: str = "") -> list[str]:
+    """List the names of the shipped models, sorted; those of a family with a prefix, in letters of either case.
 
-    >>> "llama-3-8b" in list_models()
-    True
+    >>> "llama-3-8b" in list_models(), list_models("gpt-oss")
+    (True, ['gpt-oss-120b', 'gpt-oss-20b'])
     """
-    return spec_names("models")
+    return spec_names("models", prefix)
 
 
+@strict
 def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> ModelSpec:
     """Load a shipped model by name, or the model that a file or a mapping describes.
 

@@ -59,6 +59,11 @@ class Execution(Record):
         products. Triton's pipeline waits with one stage [-].
     address_clocks : float
         Time of an SM per element that a strided kernel loads or stores [clk].
+    paged_clocks : float
+        Time of an SM per byte of a key tile that spans several pages or parts of them, where each copy of 16 bytes has
+        an address of its own [clk/B]; 0 where the kernel loads such a tile like any other.
+    dependent : bool
+        True if the kernels without products start beside the end of the one before (programmatic dependent launch).
     host_launch : float
         Least host time per kernel launch [s].
     """
@@ -74,6 +79,8 @@ class Execution(Record):
     waiting: int = 0
     address_clocks: float = 0.0
     host_launch: float = 0.0
+    paged_clocks: float = 0.0
+    dependent: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.cite, str):
@@ -100,7 +107,9 @@ class Execution(Record):
             raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
         if type(self.waiting) is not int or self.waiting < 0:
             raise InputError(f"waiting: {shown(self.waiting)} given; allowed: a number of stages from 0 up")
-        for name in ("address_clocks", "host_launch"):
+        if not isinstance(self.dependent, bool):
+            raise InputError(f"dependent: {shown(self.dependent)} given; allowed: True or False")
+        for name in ("address_clocks", "host_launch", "paged_clocks"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")

@@ -61,7 +61,7 @@ class ShippedTile(Record):
         return max((sum(10 if word in FEATURES else 1 for word in variant) for variant in held), default=None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Implementation(Record):
     """The layout of an algorithm by the kernels of a library, and its execution on a device.
 
@@ -94,6 +94,9 @@ class Implementation(Record):
     execution: Mapping[str, Execution] = field(default_factory=dict)
     searched: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     tiles: tuple[ShippedTile, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Implementation {self.name}: {self.title}>"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:

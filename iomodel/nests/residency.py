@@ -109,6 +109,11 @@ class Residency(Record):
         128 of those of Blackwell's tensor memory [-].
     features : tuple of str
         Features of a call that the kernel requires, such as ``"latent"``.
+    narrowest : int
+        Least width of Q and K that the kernel takes [elements].
+    parts : int
+        Tiles of scores of a block that overlap like blocks, whatever its warps: 2 if products of one tile run while
+        warps compute the softmax of another [-].
     """
 
     title: str
@@ -135,6 +140,8 @@ class Residency(Record):
     padded: bool = False
     tensor: tuple[Shared | Reused, ...] = ()
     instruction_rows: int = 64
+    parts: int = 1
+    narrowest: int = 0
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # an equal shipped residency reads its tiles on first use
@@ -146,6 +153,8 @@ class Residency(Record):
 
     def compiled_width(self, field: str, width: int) -> int | None:
         """Return the compiled width that pads ``head_dim`` or ``value_dim`` least; None if all are smaller."""
+        if field != "value_dim" and width < self.narrowest:
+            return None
         known = (self.value_dims or self.head_dims) if field == "value_dim" else self.head_dims
         return min((compiled for compiled in known if compiled >= width), default=None)
 

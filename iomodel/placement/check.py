@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
@@ -89,6 +89,11 @@ class Check(Result):
             if name != "MMA shape" or resource.used
         ]
         return [*lines, (f"blocks per SM, limited by {self.limited_by}", str(self.blocks_per_sm), "-")]
+
+    def headline(self) -> str:
+        """Return the answer in a few words."""
+        verdict = "fits" if self.fits else f"does not fit, {self.binding}"
+        return f"{self.algorithm} on {self.device}: {choice_text(self.tiles)}, {verdict}"
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

@@ -92,13 +92,6 @@ def _buffered(device: Hardware, stage: int, outputs: int, stages: int | None) ->
     return Buffered(BlockFit(used, limits, blocks, dict.fromkeys(used, "B")), stages)
 
 
-def on_chip(device: Hardware) -> int:
-    """Return the most bytes that one block holds in shared memory, registers and accumulators [B]."""
-    registers, accumulator = device.limits.registers_per_sm, device.memory.accumulator.per_sm
-    file = 0 if registers is None else 4 * int(registers.value)
-    return device.sram_per_block + file + (0 if accumulator is None else int(accumulator.value))
-
-
 def warps_of(block_m: int, block_n: int) -> int:
     """Return the usual number of warps of a tile."""
     return max(1, min(8, block_m * block_n // 4096))

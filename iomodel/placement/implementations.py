@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.cache import per_device
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
@@ -39,6 +40,7 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
     return known[as_choice(f"implementation of {declaration}", name, known)]
 
 
+@strict
 def list_implementations(
     algorithm: AlgorithmLike, hardware: Hardware | str | None = None, workload: Attention | Linear | None = None
 ) -> list[str]:

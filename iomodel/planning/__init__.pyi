@@ -16,4 +16,5 @@ from .step.lora import Lora as Lora
 from .step.step import step as step
 from .step.step_search import crossover_context as crossover_context
 from .sweep_plans import sweep_plans as sweep_plans
+from .sweep_questions import sweep as sweep
 from .training.train_step import train_step as train_step

@@ -8,6 +8,8 @@ from inspect import Parameter, cleandoc, signature
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
+from iomodel.common.keywords import refuse_unknown
+
 if TYPE_CHECKING:
     from iomodel.algorithms import AlgorithmLike
     from iomodel.planning.prefix_cache import PrefixCache
@@ -179,8 +181,5 @@ def takes(group: type) -> Callable[[F], F]:
 
 
 def check_names(function: Callable[..., Any], service: Mapping[str, Any]) -> None:
-    """Raise the TypeError of an unexpected keyword if an option is not listed in the signature of a function."""
-    known = signature(function).parameters
-    for name in service:
-        if name not in known:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+    """Raise UnknownKeywordError if an option is not listed in the signature of a function."""
+    refuse_unknown(function.__name__, service, signature(function).parameters)

@@ -14,7 +14,7 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
 from iomodel.placement.budget import Budget
 from iomodel.placement.check import check_layer
-from iomodel.placement.gemm_tiles import GemmTile, buffered, on_chip
+from iomodel.placement.gemm_tiles import GemmTile, buffered
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
@@ -75,7 +75,7 @@ def solve_layer(question: Question, top: int = 1) -> Solution:
     best = found[0]
     slower = next((each for each in found if each.seconds > best.seconds), None)
     fewest = min(found, key=lambda each: each.cost.hbm_bytes)
-    memory = on_chip(device)
+    memory = device.on_chip_per_block
     lower, any_schedule = largest_bounds(algorithm, layer, sram_bytes=memory)
     placed = check_layer(algorithm, layer, device, best.tile.launch, best.cost.tiles)
     certificate = Certificate(

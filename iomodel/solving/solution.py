@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, choice_text, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
 from iomodel.counting.bounds import divided_keys
@@ -151,6 +151,14 @@ class Solution(Deferred, Result):
         if self.placed is not None:
             return self.placed.resources["shared memory"].used
         return self.cost.footprint_bytes if self.budget.unit == "B" else self.cost.footprint_elements
+
+    def headline(self) -> str:
+        """Return the answer in a few words."""
+        by = "" if self.implementation == "textbook" else f", {self.implementation}"
+        where = self.budget if self.hardware is None else self.hardware.label
+        chosen = choice_text(self.tiles, {name: self.options[name] for name in self.searched})
+        answer = f"{self.seconds * 1e6:,.1f} us" if self.timed else f"{self.cost.hbm_bytes:,} B"
+        return f"{self.algorithm}{by} on {where}: {chosen}, {answer}"
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

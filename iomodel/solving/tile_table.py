@@ -97,6 +97,7 @@ def _rooms(device: DeviceLimits, key: RoomKey) -> Rooms | None:  # noqa: ARG001 
     numbered = {layout: number for number, layout in enumerate(dict.fromkeys(layouts))}
     each = {
         "warps": [launch.warps for launch in launches],
+        "scheduled": [max(launch.residency.parts, launch.warps // SCHEDULERS) for launch in launches],
         "stages": [launch.stages for launch in launches],
         "layout": [numbered[layout] for layout in layouts],
         "way": list(fitting),
@@ -214,14 +215,14 @@ class TileTable:
     def launched(self, clock: Clock, places: Any = slice(None)) -> Launched:
         """Describe the launch configurations to the time model, those of some places if they are given."""
         each = [clock.launched(launch) for launch in self.launches]
-        column = {name: self.columns[name][places] for name in ("layout", "stages", "warps", "blocks")}
+        column = {name: self.columns[name][places] for name in ("layout", "stages", "scheduled", "blocks")}
         exposed = np.array([launch.exposed for launch in each])
         return replace(
             each[0],
             exposed=exposed[column["layout"]] if len({*exposed.tolist()}) > 1 else each[0].exposed,
             layouts=_masked([launch.layout for launch in each], column["layout"]),
             stages=column["stages"],
-            warps=np.maximum(1, column["warps"] // SCHEDULERS),
+            warps=column["scheduled"],
             blocks_per_sm=column["blocks"],
         )
 

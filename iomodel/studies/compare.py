@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, overload
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
@@ -15,12 +16,13 @@ from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.errors import InfeasibleError, InputError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import budget_of
 from iomodel.solving.answer import answer
 from iomodel.solving.question import Question
 from iomodel.solving.solve import share_of
+from iomodel.studies.compare_devices import DeviceComparison, on_devices
 from iomodel.studies.compare_time import TimeComparison, by_time
 from iomodel.studies.comparison import Comparison, DoesNotFit, approximations
 from iomodel.workloads.attention import Attention, as_attention
@@ -78,6 +80,8 @@ def _named(algorithms: object) -> list[str]:
 
 
 @overload
+def compare(workload: Workload, hardware: Sequence[Hardware | str], **options: Any) -> DeviceComparison: ...
+@overload
 def compare(
     workload: Workload,
     hardware: Hardware | str | None = None,
@@ -106,7 +110,7 @@ def compare(
 ) -> Comparison | TimeComparison: ...
 def compare(
     workload: Workload,
-    hardware: Hardware | str | None = None,
+    hardware: Hardware | str | Sequence[Hardware | str] | None = None,
     *,
     implementation: str | None = None,
     objective: Literal["traffic", "time"] | None = None,
@@ -118,7 +122,7 @@ def compare(
     approximate: bool = False,
     algorithms: Sequence[AlgorithmLike] | None = None,
     **options: Any,
-) -> Comparison | TimeComparison:
+) -> Comparison | TimeComparison | DeviceComparison:
     """Solve every algorithm that supports the direction and features of a call, on one device or under one budget.
 
     Parameters
@@ -126,7 +130,7 @@ def compare(
     workload : Attention, VarlenAttention or Linear
         The call; a linear layer has the algorithm "gemm".
     hardware, sram_bytes, sram_elements
-        Exactly one budget, as :func:`iomodel.solve` takes it.
+        Exactly one budget, as :func:`iomodel.solve` takes it; or several devices in a list, compared in one order.
     alignment, min_block_kv, epsilon
         As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
     implementation : str, optional
@@ -156,10 +160,18 @@ def compare(
     --------
     >>> import iomodel
     >>> c = compare(iomodel.Attention(q_len=4096, head_dim=64), sram_elements=51200)
-    >>> [solution.algorithm for solution in c.solutions][0]
-    'flash2'
+    >>> c.by, c.entries[0].algorithm
+    ('traffic', 'flash2')
+    >>> w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    >>> [(one.hardware, one.algorithm) for one in compare(w, ["h100-sxm5", "b200"]).entries[:2]]
+    [('b200', 'flash2'), ('h100-sxm5', 'flash3')]
     """
     workload = as_workload(workload)
+    if isinstance(hardware, Sequence) and not isinstance(hardware, str):
+        more = {"implementation": implementation, "approximate": approximate, "algorithms": algorithms, **options}
+        limits = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+        limits |= {"min_block_kv": min_block_kv}
+        return on_devices(workload, hardware, objective, partial(compare, **more, **limits, epsilon=epsilon))
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
     sram_bytes = quantity("sram_bytes", sram_bytes)
@@ -225,7 +237,7 @@ def _options(
     known = known_options(able, workload.direction)
     for option in options:
         if option not in known:
-            raise UnknownNameError(f"option of {', '.join(able)}", option, known)
+            raise UnknownKeywordError(f"option of {', '.join(able)}", option, known)
     chosen = {name: only_taken(find_algorithm(name), workload.direction, options) for name in able}
     return {name: own for name, own in chosen.items() if _allowed(name, workload, own)}
 

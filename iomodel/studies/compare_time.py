@@ -15,13 +15,14 @@ from iomodel.errors import InfeasibleError
 from iomodel.placement.implementations import lacks_kernels, no_kernel
 from iomodel.solving.question import Question
 from iomodel.studies.comparison import approximations, bests, footnotes, marked
+from iomodel.studies.comparison_entries import By, Entries
 from iomodel.studies.estimate import estimated
 from iomodel.timing.estimate_result import Estimate
 from iomodel.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
-class TimeComparison(Result, Tabular):
+class TimeComparison(Entries, Result, Tabular):
     """The estimates of all algorithms in order of time, and the algorithms without a fitting tile.
 
     Attributes
@@ -47,6 +48,16 @@ class TimeComparison(Result, Tabular):
     infeasible: Mapping[str, str]
     approximates: Mapping[str, str] = field(default_factory=FrozenDict)
     without_kernels: Mapping[str, str] = field(default_factory=FrozenDict)
+
+    @property
+    def by(self) -> By:
+        """The quantity that orders the entries."""
+        return "time"
+
+    @property
+    def answers(self) -> tuple[Estimate, ...]:
+        """The full answers, in the order of the entries."""
+        return self.estimates
 
     @property
     def best(self) -> Estimate:

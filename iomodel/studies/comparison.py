@@ -14,6 +14,7 @@ from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
 from iomodel.placement.budget import Budget
 from iomodel.solving.solution import Solution
+from iomodel.studies.comparison_entries import By, Entries
 from iomodel.workloads.workload import Workload
 
 
@@ -49,7 +50,7 @@ class DoesNotFit(Record):
 
 
 @dataclass(frozen=True)
-class Comparison(Result, Tabular):
+class Comparison(Entries, Result, Tabular):
     """The solved algorithms in order of HBM traffic, and the algorithms that do not fit.
 
     An approximate algorithm is listed on request, but is never the `best`: it computes another function, and the model
@@ -74,6 +75,16 @@ class Comparison(Result, Tabular):
     solutions: tuple[Solution, ...]
     infeasible: tuple[DoesNotFit, ...]
     approximates: Mapping[str, str] = field(default_factory=FrozenDict)
+
+    @property
+    def by(self) -> By:
+        """The quantity that orders the entries."""
+        return "traffic"
+
+    @property
+    def answers(self) -> tuple[Solution, ...]:
+        """The full answers, in the order of the entries."""
+        return self.solutions
 
     @property
     def best(self) -> Solution:

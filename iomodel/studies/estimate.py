@@ -260,6 +260,12 @@ def _lock_step_bytes(result: Estimate) -> int | None:
     return None if None in together else min(max(low, sum(filter(None, together))), high)
 
 
+def _products(result: Estimate) -> Iterator[str]:
+    """Name the rate that is assumed of the products of a call with attention."""
+    if isinstance(result.workload, Call) and result.rates.assumed_products is not None:
+        yield result.rates.assumed_products
+
+
 def _idle(result: Estimate) -> Iterator[str]:
     """Warn of the longest kernel if it leaves SMs without a block."""
     units = result.rates.units
@@ -277,6 +283,6 @@ LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "dram_bytes": _dram_bytes,
     "l2_bytes": _l2_bytes,
     "lock_step_bytes": _lock_step_bytes,
-    "assumed": lambda result: (*result.rates.assumed, *_idle(result)),
+    "assumed": lambda result: (*result.rates.assumed, *_products(result), *_idle(result)),
 }
 """Fields of an estimate that follow from other fields."""

@@ -13,6 +13,7 @@ from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
 from iomodel.common.results import check_keys, decoded_values, named, plain
 from iomodel.common.tabular import Tabular, flat_columns
+from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.elements import Elements
 from iomodel.counting.arrays.integers import at_place
 from iomodel.counting.cost_array import CostArray
@@ -22,6 +23,7 @@ from iomodel.devices.rates import Rates
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.studies.estimate import estimate
+from iomodel.timing.error_interval import interval
 from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import Parameters
 
@@ -82,6 +84,15 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
         return bound
 
     @property
+    def error(self) -> tuple[Any, Any]:
+        """Interval in which eight in ten measured times are expected, as :attr:`iomodel.Estimate.error` [s]."""
+        decodes = np.equal(self.costs.calls.number("q_len"), 1) if isinstance(self.costs.calls, Calls) else False
+        call = self.costs.calls.first
+        ends = [interval(self.hardware, call, self.seconds, decoding) for decoding in (True, False)]
+        low, high = (np.where(decodes, *pair) for pair in zip(*ends, strict=True))
+        return low, high
+
+    @property
     def flops_per_second(self) -> Any:
         """FLOPs of the visible pairs over the time [FLOP/s]."""
         return np.asarray(self.costs.useful_flops, dtype=np.float64) / self.seconds
@@ -123,7 +134,15 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
         """Return a column per array argument and quantity, with a row per point."""
         inputs = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
         times = {f"{name} [s]": values for name, values in self.breakdown.items()}
-        known = {"seconds": self.seconds, "bound": self.bound, "mfu": self.mfu, "streamed_bytes": self.streamed_bytes}
+        low, high = self.error
+        known = {
+            "seconds": self.seconds,
+            "error_low": low,
+            "error_high": high,
+            "bound": self.bound,
+            "mfu": self.mfu,
+            "streamed_bytes": self.streamed_bytes,
+        }
         return flat_columns({**inputs, **self.chosen, **known, **times}, self.shape)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from statistics import median
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, answering, name_of
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table, microseconds
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware, as_device, list_hardware
 from iomodel.devices.device_fields import AttentionCall
 from iomodel.errors import InputError, IOModelError, SpecError
 from iomodel.studies.estimate import estimate
@@ -89,18 +90,23 @@ class Judgement(Result, Tabular):
         return [table.with_rows((text, "", "", "") for text in self.left_out)]
 
 
+def _is_device(name: str) -> bool:
+    """Check that a text names a device or its file, not an algorithm."""
+    return name in list_hardware() or name.endswith((".yaml", ".yml"))
+
+
 def judge(
-    hardware: Hardware | str, algorithm: AlgorithmLike | None = None, parameters: Parameters = DEFAULT
+    algorithm: AlgorithmLike | None = None, hardware: Hardware | str | None = None, *, parameters: Parameters = DEFAULT
 ) -> Judgement:
     """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.devices.calibrate`).
 
     Parameters
     ----------
-    hardware : Hardware or str
-        A device whose file has ``measured.attention``.
-    algorithm : str or Algorithm
+    algorithm : str or Algorithm, optional
         The assumed algorithm of the timed kernels, at the default tiles of :func:`iomodel.estimate`; by default the one
         of most devices and calls, flash2.
+    hardware : Hardware or str
+        A device whose file has ``measured.attention``.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
 
@@ -113,11 +119,18 @@ def judge(
 
     Examples
     --------
-    >>> judge("h100-sxm5")
+    >>> judge("flash2", "h100-sxm5")
     Traceback (most recent call last):
     ...
     iomodel.errors.SpecError: measured.attention: h100-sxm5 has no timed call; write one with 'iomodel calibrate'
     """
+    first: Any = algorithm
+    if isinstance(first, Hardware) or (isinstance(first, str) and (hardware is None or _is_device(first))):
+        warn_renamed("devices.judge(hardware, algorithm)", "iomodel.devices.judge(algorithm, hardware)")
+        second: Any = hardware
+        algorithm, hardware = second, first
+    if hardware is None:
+        raise InputError("hardware: not given; allowed: a device whose file has timed calls")
     device = as_device(hardware)
     timed: Sequence[AttentionCall] = device.measured.attention
     if not timed:

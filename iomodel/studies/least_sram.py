@@ -141,9 +141,9 @@ def crossover(
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(q_len=1, head_dim=64)
-    >>> iomodel.crossover("flash2", "standard", w, {"block_q": 128, "block_kv": 64})
+    >>> iomodel.theory.crossover("flash2", "standard", w, {"block_q": 128, "block_kv": 64})
     1
-    >>> iomodel.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32})
+    >>> iomodel.theory.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32})
     """
     workload = as_attention(workload)
     up_to = as_integer("up_to", up_to)

@@ -51,6 +51,10 @@ class Rows(Protocol):
     def mask(self) -> Any:
         """The mask."""
 
+    @property
+    def page_size(self) -> Any:
+        """Rows of a page of keys and values; None without pages."""
+
 
 class GridRows(NamedTuple):
     """The numbers and the mask of many calls of one kind, for their grids."""
@@ -61,6 +65,7 @@ class GridRows(NamedTuple):
     mask: Any
     batch: Any = 1
     heads: Any = 1
+    page_size: Any = None
 
 
 MOST_TILES = 512

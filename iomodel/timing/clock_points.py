@@ -49,7 +49,7 @@ class PointCalls:
         if self.mask is None:
             return None
         group, batch, heads = (self.numbers[name] for name in ("group", "batch", "heads"))
-        return GridRows(self.q_len, self.kv_len, group, self.mask, batch, heads)
+        return GridRows(self.q_len, self.kv_len, group, self.mask, batch, heads, self.page_size)
 
     def widened(self, widths: tuple[int, int]) -> PointCalls:
         """Return the calls with rows as wide as compiled; calls without a mask have no such rows."""

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text, trusted
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text, trusted
 from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
+from iomodel.timing.error_interval import interval
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.level_traffic import LevelTraffic
 from iomodel.timing.parameters import Parameters
@@ -47,6 +48,9 @@ class Estimate(Deferred, Result, Tabular):
         with an unknown L2 cache.
     compulsory_bytes, requested_bytes : int
         Each input and output once; requests of the thread blocks [B].
+    error : tuple of float
+        Ends of the interval in which eight in ten measured times are expected, from the errors of published times of
+        the same architecture, direction and regime (:mod:`iomodel.timing.error_interval`) [s].
     flops_per_second, mfu : float
         FLOPs of visible pairs over the time [FLOP/s], and their share of the datasheet's peak [-].
     intensity, ridge : float
@@ -63,7 +67,7 @@ class Estimate(Deferred, Result, Tabular):
         The traffic over the boundary of each level of the memory, beside the bound for every schedule there.
     """
 
-    derived = ("flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
+    derived = ("error", "flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
     enclosing = ("relative",)
 
     algorithm: str
@@ -85,6 +89,17 @@ class Estimate(Deferred, Result, Tabular):
     left_out: tuple[str, ...]
     assumed: tuple[str, ...] = field(default_factory=tuple)
     levels: tuple[LevelTraffic, ...] = field(default_factory=tuple)
+
+    @property
+    def error(self) -> tuple[float, float]:
+        """Interval in which eight in ten measured times are expected [s].
+
+        >>> import iomodel
+        >>> e = iomodel.estimate("flash2", iomodel.Attention(heads=16, q_len=4096, head_dim=128), "a100-sxm4-80gb")
+        >>> e.error[0] < e.seconds < e.error[1]
+        True
+        """
+        return interval(self.hardware, self.workload, self.seconds)
 
     @property
     def flops_per_second(self) -> float:
@@ -139,6 +154,11 @@ class Estimate(Deferred, Result, Tabular):
         rows += [BarRow(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in self.breakdown.items()]
         return bars(rows)
 
+    def headline(self) -> str:
+        """Return the answer in a few words."""
+        answer = f"{self.seconds * 1e6:,.1f} us, bound by {self.bound}"
+        return f"{self.algorithm} on {self.hardware.label}: {choice_text(self.tiles)}, {answer}"
+
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         tiles = sizes_text(self.tiles)
@@ -146,6 +166,7 @@ class Estimate(Deferred, Result, Tabular):
         pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
         rows = [
             ("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"),
+            ("eight in ten measured", " to ".join(f"{end * 1e6:,.1f}" for end in self.error), "us"),
             ("bound by", Mark(self.bound, LIMIT), ""),
             *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),

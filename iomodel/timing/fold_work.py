@@ -11,6 +11,7 @@ from iomodel.counting.coverage import HOW_MANY, View
 from iomodel.counting.folds import READS, WRITES, atomics, footprint, in_bytes, moves
 from iomodel.nests.execution import Execution
 from iomodel.nests.language import (
+    Accumulate,
     Axis,
     Cut,
     Exp,
@@ -99,7 +100,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         Add(*(runs(path) * extent(leaf.m, path) * extent(leaf.n, path) for leaf, path in gradients)),
         values(Random),
         Add(*staged),
-        4 * atomics((kernel,), view),
+        4 * atomics((kernel,), view, ordered=True),
         view.instances((kernel,)) * trips(grid),
         Add(*bodies.values()),
         trips(shared),
@@ -126,6 +127,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         kernel.strided,
         inner is not None and inner.serpentine,
         kernel.single_keys,
+        any(isinstance(leaf, Accumulate) and not leaf.atomic for leaf, _ in leaves),
     )
     return folded, counts, sizes
 

@@ -36,6 +36,15 @@ MOST_AT_ONCE = 64
 """Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
 MOST_DOUBLINGS = 16
 """Doublings of a section that are tried; no call has as many heads [-]."""
+TURN = 4
+"""Latencies of the L2 from one block's addition to that of the next in turn: the addition and the flag on their way
+there, the flag to the block that waits for it, and its request [-]."""
+UNTHROTTLED = 0.025
+"""Time of a kernel at which half of the fall of its clock counts [s]: backward passes of 8k, 16k and 32k causal tokens
+at head dimension 128 and forward passes of 7.8k to 75.6k tokens on a GB200, in tests/measured/published_2.csv."""
+DEPENDENT = 0.52
+"""Time of a dependent launch over that of any other, where the file has no graph node [-]: A100 0.51, H200 0.52, A40
+0.53 (their files)."""
 MOST_LISTED = 1 << 18
 """Runs of tiles of many grids that are laid out at once [-]."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
@@ -194,11 +203,18 @@ def elapsed(
     if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
         launched = replace(launched, layout=replace(launched.layout, accumulates=rates.asynchronous))
     needs = amounts(demand, rates, launched, parameters, streamed, leaving)
+    if rates.dirty and workload is not None and demand.products and "hbm" not in inside:
+        needs["hbm"] = needs["hbm"] + _dirty(demand, streamed, parameters.dirty_l2, rates.dirty) / rates.hbm
     singles = _single_bytes(demand, workload)
     if anywhere(singles) and rates.units is not None and rates.clock is not None:
         accesses = singles / ELEMENT_SIZE[rates.dtype]
         needs["addresses"] = accesses * execution.address_clocks / (rates.units * rates.clock)
+    copied = _by_pages(demand, workload, execution)
+    if anywhere(copied) and rates.units is not None and rates.clock is not None:
+        needs["addresses"] = copied * execution.paged_clocks / (rates.units * rates.clock)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
+    if execution.dependent and not demand.products:
+        launch = DEPENDENT * launch if rates.node is None else rates.node
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
     waves: Any = 1
@@ -218,7 +234,34 @@ def elapsed(
         on_sms, steps, tail = _on_sms(
             demand, workload, packed, rates, execution, launched, parameters, needs, at_peak, bounded
         )
-    return Elapsed(larger(on_sms, overlapped, capped) + launch, on_chip, steps, tail, waves, streamed, at_once)
+    if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
+        on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
+    seconds = larger(on_sms, overlapped, capped)
+    if rates.reached and "hbm" not in inside:  # the products of a library have rates of their own
+        at_best = demand.flops / rates.reached
+        on_chip["matrix"] = pick(at_best > seconds, at_best, on_chip["matrix"])
+        seconds = larger(seconds, at_best)
+    return Elapsed(seconds + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _by_pages(demand: KernelWork, workload: Rows | VarlenAttention | None, execution: Execution) -> Any:
+    """Return the bytes of key tiles that are no part of one page, where their copies take time [B]."""
+    if not execution.paged_clocks or workload is None or isinstance(workload, VarlenAttention):
+        return 0
+    if workload.page_size is None or demand.inner is None:
+        return 0
+    return pick(workload.page_size % demand.inner == 0, 0, demand.staged)
+
+
+def _dirty(demand: KernelWork, streamed: Any, share: float, most: float) -> Any:
+    """Estimate the bytes of earlier kernels that a kernel writes back [B].
+
+    What it streams evicts as many lines of earlier kernels, of which a share is to be written back. A kernel that
+    writes leaves lines of its own behind instead; half of what its blocks move once are writes. More splits write more
+    partial results, and evict no fewer lines.
+    """
+    once = sum(moved.requested for moved in demand.moved if moved.along) / demand.parts
+    return larger(0.0, smaller(most, share * streamed) - 2 * once)
 
 
 def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -> Any:
@@ -356,6 +399,10 @@ def _on_sms(
     # With few stages each streamed tile is awaited: its latency, and its way to the SM.
     awaited = parameters.l2_clocks * clock * demand.trips / units + port
     waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
+    if demand.ordered:  # a flag is read and written, between two adds
+        shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
+        turns = TURN * parameters.l2_clocks * clock * demand.trips / units
+        waits = waits + pick(shared, turns, 0.0)
     most = smaller(launched.blocks_per_sm, ceil_div(blocks, units))
     backward, warps = anywhere(demand.gradients), 1 if launched.warps is None else launched.warps
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)

@@ -61,7 +61,7 @@ class KernelWork:
         Bytes loaded to shared memory in trips with matrix products; loads once per block are part of the cost of a
         block [B].
     atomic_bytes : int
-        Bytes added atomically [B].
+        Bytes added to sums in HBM, atomically or in a fixed order [B].
     moved : tuple of TensorTraffic
         Traffic by tensor.
     blocks : int
@@ -82,6 +82,8 @@ class KernelWork:
         Loads and stores single elements.
     serpentine : bool
         True if the streamed tensors are walked up and down in turn.
+    ordered : bool
+        True if the blocks that add to a tile of a sum take turns.
     single_keys : int
         Longest row whose elements are loaded and stored one by one in any case [keys].
     """
@@ -107,6 +109,7 @@ class KernelWork:
     strided: bool = False
     serpentine: bool = False
     single_keys: int = 0
+    ordered: bool = False
 
     @cached_property
     def memo(self) -> dict[str, Any]:

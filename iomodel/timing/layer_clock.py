@@ -211,7 +211,8 @@ class LayerClock:
         """Return the rates of the device, and those without the limits of a benchmark."""
         known = rates(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
-        return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
+        warp = max(known.warp_matrix, known.peak * share)
+        return known, replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
 
     def _work(
         self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates
@@ -303,8 +304,9 @@ class LayerClock:
         flops = sum(layer.flops for layer in layers)
         if known.units is None or known.matrix < known.peak or known.dtype in self.shares:
             return flops / reached
-        last = 2 * tile.block_m * tile.block_n * ceil_div(layers[0].in_features, tile.splits) * known.units
-        return (flops + LAST_WAVE * last) / reached
+        last = 2 * tile.block_m * tile.block_n * ceil_div(layers[0].in_features, tile.splits)
+        of_sm = known.peak / known.units if known.sm_matrix is None else known.sm_matrix  # whatever the number of SMs
+        return (flops + LAST_WAVE * last * known.peak / of_sm) / reached
 
     def _conversion(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""

@@ -15,7 +15,7 @@ MOST = 1e12
 
 
 @dataclass(frozen=True)
-class Parameters(Result):
+class Parameters(Result, constructed=True):
     """Parameters of the time model other than the figures of a device.
 
     Attributes
@@ -39,6 +39,9 @@ class Parameters(Result):
     convert_ops : float
         Operations per weight that is narrower than the product it goes into: masks and shifts, the offset, the scale,
         on pairs of weights (E. Frantar et al., *MARLIN*, arXiv:2408.11743, section 3.3) [-].
+    dirty_l2 : float
+        Share of the lines of the L2 that are to be written back when a call starts, as after a benchmark has
+        overwritten a buffer [-]; 0 for a call behind others that read. A plan takes 0.
     kernel_launch : float
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
@@ -56,6 +59,7 @@ class Parameters(Result):
     random_ops: float = 5.5
     dropout_ops: float = 4.5
     convert_ops: float = 1.5
+    dirty_l2: float = 0.7
     kernel_launch: float = 2.62e-6
     host_launch: float = 0.0
 

@@ -26,7 +26,7 @@ class FoldedKernel:
     """A kernel whose formulas are compiled: its products by their axes m, n and k, its tensors, its outer loop.
 
     A `strided` kernel loads and stores single elements, any other those of rows of at most `single_keys` keys.
-    A `serpentine` kernel streams its tensors up and down.
+    A `serpentine` kernel streams its tensors up and down; the blocks of an `ordered` one add to a sum in turn.
     """
 
     title: str
@@ -37,6 +37,7 @@ class FoldedKernel:
     strided: bool = False
     serpentine: bool = False
     single_keys: int = 0
+    ordered: bool = False
 
 
 @record
@@ -129,6 +130,7 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[Any], sized: Iterator[Any]
         strided=kernel.strided,
         serpentine=kernel.serpentine,
         single_keys=kernel.single_keys,
+        ordered=kernel.ordered,
     )
 
 

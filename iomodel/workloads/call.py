@@ -103,11 +103,10 @@ class Call(Workload):
         """Replace None by the default in fields with a default taken from another field."""
         if not isinstance(data, dict):
             return data
-        return {
-            field: value
-            for field, value in cls.spelled_here(data).items()
-            if value is not None or field not in FOLLOWERS
-        }
+        if not data.keys() <= cls.__pydantic_fields__.keys():
+            data = dict(cls.spelled_here(data))
+        absent = [name for name in FOLLOWERS if name in data and data[name] is None]
+        return {name: value for name, value in data.items() if name not in absent} if absent else data
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:

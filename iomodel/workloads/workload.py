@@ -22,6 +22,8 @@ def one_of(names: Iterable[str]) -> BeforeValidator:
     """Return a validator of a field that raises UnknownNameError for a value that is none of the names."""
 
     def known(value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str) and value in names:
+            return value
         own = dtype_name(value)
         if isinstance(own, str) and own in names:
             return own
@@ -46,7 +48,8 @@ class Workload(Model):
     @model_validator(mode="before")
     @classmethod
     def _spelled(cls, data: Any) -> Any:
-        return cls.spelled_here(data) if isinstance(data, dict) else data
+        own = not isinstance(data, dict) or data.keys() <= cls.__pydantic_fields__.keys()
+        return data if own else cls.spelled_here(data)
 
     @classmethod
     def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -405,7 +405,7 @@ def test_a_tile_that_does_not_fit_fails_on_request(run):
 def test_bounds_and_the_optimum_are_those_of_the_library(answer):
     told = json.loads(answer(f"bounds flash2 {SHAPE} --sram-elements 51200 --json"))["bounds"]
     w = iomodel.Attention(q_len=512, head_dim=64)
-    assert told == {name: bound.to_dict() for name, bound in iomodel.lower_bounds("flash2", w, 51200).items()}
+    assert told == {name: bound.to_dict() for name, bound in iomodel.lower_bounds(w, algorithm="flash2", sram_elements=51200).items()}
     every = json.loads(answer(f"bounds {SHAPE} --sram-elements 51200 --json"))["bounds"]
     assert every.keys() == iomodel.lower_bounds(w, sram_elements=51200).keys()
     assert answer("optimum flash2 --mask causal") == f"{iomodel.optimum('flash2', 'causal')}\n"

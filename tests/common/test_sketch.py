@@ -14,9 +14,9 @@ GPU = "h100-sxm5"
 def drawings(result):
     """Parse the drawings below the table of a result."""
     html = result._repr_html_()
-    table, _, rest = html.partition("</pre>")
-    assert table.startswith("<pre>")
-    return list(ElementTree.fromstring(f"<div>{rest}</div>"))
+    assert html.startswith(("<table>", "<pre>"))
+    drawn = html[html.index("<svg") :] if "<svg" in html else ""
+    return list(ElementTree.fromstring(f"<div>{drawn}</div>"))
 
 
 def filled(drawing):

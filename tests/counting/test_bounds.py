@@ -30,10 +30,15 @@ from tests.support.inside import M, Mask
 from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
 
 
+def bounds_of(algorithm: Any, workload: Any, memory: Any) -> dict[str, iomodel.results.Bound]:
+    """The bounds for an algorithm and a memory in elements."""
+    return iomodel.lower_bounds(workload, algorithm=algorithm, sram_elements=memory)
+
+
 @given(case=st.sampled_from(VARIANTS).flatmap(cases))
 def test_no_count_beats_a_bound_at_the_memory_it_uses(case: Case) -> None:
     cost = case.cost()
-    bounds = iomodel.lower_bounds(case.algorithm, case.workload, cost.footprint_elements)
+    bounds = bounds_of(case.algorithm, case.workload, cost.footprint_elements)
     for bound in bounds.values():
         assert bound.elements <= cost.hbm_elements, bound
         assert bound.bytes <= cost.hbm_bytes, bound
@@ -43,7 +48,7 @@ def test_no_count_beats_a_bound_at_the_memory_it_uses(case: Case) -> None:
 def test_no_reference_kernel_beats_a_bound(case: Case) -> None:
     run = case.run()
     moved = sum(run.reads.values()) + sum(run.writes.values())
-    for bound in iomodel.lower_bounds(case.algorithm, case.workload, run.sram_peak).values():
+    for bound in bounds_of(case.algorithm, case.workload, run.sram_peak).values():
         assert bound.elements <= moved, bound
 
 
@@ -81,7 +86,7 @@ def compulsory(w: iomodel.Attention) -> tuple[int, int]:
 def test_compulsory_by_looking_at_every_pair(direction: str, data: st.DataObject) -> None:
     lacked = frozenset() if direction == "forward" else frozenset({"softcap"})
     w = data.draw(workloads(direction=direction, without=lacked))
-    bound = iomodel.lower_bounds("flash2", w, 10**6)["compulsory"]
+    bound = bounds_of("flash2", w, 10**6)["compulsory"]
     assert (bound.elements, bound.bytes) == compulsory(w)
 
 
@@ -99,14 +104,14 @@ def test_bounds_of_many_sequences_add_up(data: st.DataObject) -> None:
     together = iomodel.VarlenAttention(**fields, q_lens=[q for q, _ in lengths], kv_lens=[k for _, k in lengths])
     apart = [iomodel.Attention(**fields, q_len=q, kv_len=k) for q, k in lengths]
     size = data.draw(st.integers(1, 100))
-    found = iomodel.lower_bounds("flash1", together, size)
+    found = bounds_of("flash1", together, size)
     sums = [sum(column) for column in zip(*map(compulsory, apart), strict=True)]
     assert [found["compulsory"].elements, found["compulsory"].bytes] == sums
     if "fixed-split" in found:  # a bound per pair is one of the pairs of all sequences
         pairs = 4 * sum(int(seen_by(w).sum()) for w in apart)
         assert found["fixed-split"].elements == -(-pairs * 25 // size)
     cost = iomodel.cost("flash1", together, {"block_q": 4, "block_kv": 3})
-    for bound in iomodel.lower_bounds("flash1", together, cost.footprint_elements).values():
+    for bound in bounds_of("flash1", together, cost.footprint_elements).values():
         assert bound.elements <= cost.hbm_elements
         assert bound.bytes <= cost.hbm_bytes
 
@@ -114,27 +119,34 @@ def test_bounds_of_many_sequences_add_up(data: st.DataObject) -> None:
 def test_bounds_of_a_latent_and_of_a_quantised_cache() -> None:
     """A latent is K and V in one, so what assumes them apart is left out; a byte bound counts the narrowest element."""
     w = iomodel.Attention(heads=16, kv_heads=1, q_len=2, kv_len=1000, head_dim=72, value_dim=64, latent=True)
-    found = iomodel.lower_bounds("flash2", w, 500)
+    found = bounds_of("flash2", w, 500)
     assert set(found) <= {"compulsory", "exact", "recomputed"}
     assert found["compulsory"].elements == 16 * 2 * (72 + 64) + 1000 * 72
     quantised = iomodel.Attention(q_len=100, kv_len=5000, head_dim=64, kv_dtype="int8", kv_scales="token")
-    found = iomodel.lower_bounds("flash2", quantised, 2000)
+    found = bounds_of("flash2", quantised, 2000)
     assert found["compulsory"].bytes == 2 * 2 * 100 * 64 + 2 * 5000 * 64
     assert found["fixed-split"].bytes == found["fixed-split"].elements
 
 
 def test_the_classes_speak_of_one_pass() -> None:
     w = iomodel.Attention(q_len=4096, head_dim=64, direction="backward")
-    assert set(iomodel.lower_bounds("flash2", w, 2000)) == {"compulsory", "exact-backward", "recomputed-backward"}
-    assert set(iomodel.lower_bounds("two_pass", w, 2000)) == {"compulsory", "recomputed-backward"}  # it forms S twice
-    again = iomodel.lower_bounds("two_pass", w, 10**5)["recomputed-backward"]
+    assert set(bounds_of("flash2", w, 2000)) == {
+        "compulsory",
+        "exact-backward",
+        "recomputed-backward",
+    }
+    assert set(bounds_of("two_pass", w, 2000)) == {
+        "compulsory",
+        "recomputed-backward",
+    }  # it forms S twice
+    again = bounds_of("two_pass", w, 10**5)["recomputed-backward"]
     assert again.elements == -(-(4096**2) * (9 * 64**2 + 64) // 10**5)
-    found = iomodel.lower_bounds("flash2", w, 10**5)["exact-backward"]
+    found = bounds_of("flash2", w, 10**5)["exact-backward"]
     gradients = 3 * 4096 * 64
     assert found.elements == -(-14 * 4096**2 * 64**2 // (10**5 + 1)) - gradients  # 12 in place of 14 says less
     w = w.model_copy(update={"direction": "both"})
-    assert set(iomodel.lower_bounds("flash2", w, 2000)) == {"compulsory"}
-    assert iomodel.lower_bounds("flash2", w, 2000)["compulsory"].elements == 8 * 4096 * 64  # Q K V dO; O dQ dK dV
+    assert set(bounds_of("flash2", w, 2000)) == {"compulsory"}
+    assert bounds_of("flash2", w, 2000)["compulsory"].elements == 8 * 4096 * 64  # Q K V dO; O dQ dK dV
 
 
 @given(
@@ -150,7 +162,7 @@ def test_integers_round_the_formulas_towards_safety(
     (n_q, n_k), (width, value) = lengths, widths
     w = iomodel.Attention(heads=heads, q_len=n_q, kv_len=n_k, head_dim=width, value_dim=value)
     point = {A: heads * n_q * n_k, d: width, d_v: value, M: size}
-    found = iomodel.lower_bounds("flash2", w, size)
+    found = bounds_of("flash2", w, size)
     for name, formula in FORMULAS.items():
         if name.endswith("backward"):  # not of this pass
             continue
@@ -169,7 +181,7 @@ def test_integers_round_the_formulas_towards_safety(
 def test_known_values() -> None:
     """N = 4096, d = 64, M = 51200: 4 N d, 4 N^2 d^2 / M, 2 N^2 d^2 / (M - d); at M = 128 4 N^2 d / sqrt M."""
     w = iomodel.Attention(q_len=4096, head_dim=64)
-    found = iomodel.lower_bounds("flash2", w, 51200)
+    found = bounds_of("flash2", w, 51200)
     assert {name: bound.elements for name, bound in found.items()} == {
         "compulsory": 4 * 4096 * 64,
         "fixed-split": ceil(4 * 4096**2 * 64**2 / 51200),
@@ -178,7 +190,7 @@ def test_known_values() -> None:
         "recomputed": ceil(4096**2 * (3 * 64**2 + 64) / 51200),
     }
     phases = 4096**2 * 4 * 64 / sqrt(128) - 4096**2 - 2 * 128
-    assert iomodel.lower_bounds("flash2", w, 128)["exact"].elements == pytest.approx(phases, rel=1e-3)
+    assert bounds_of("flash2", w, 128)["exact"].elements == pytest.approx(phases, rel=1e-3)
     assert found["compulsory"].bytes == 2 * found["compulsory"].elements
 
 
@@ -190,7 +202,7 @@ def test_bounds_keep_to_their_class() -> None:
             assert algorithm.classes <= {"recomputed-backward"}
             continue
         also = {"recomputed"} if "exact" in algorithm.classes else set()
-        found = set(iomodel.lower_bounds(name, w, 51200))
+        found = set(bounds_of(name, w, 51200))
         assert found == {"compulsory", *algorithm.classes, *also} - {"exact-backward"}
     assert discovered()["standard"].classes == {"exact"}
     assert "fixed-split" not in discovered()["tiled_query"].classes  # K's buffer becomes V's
@@ -199,12 +211,12 @@ def test_bounds_keep_to_their_class() -> None:
 def test_compulsory_leaves_out_what_no_one_sees() -> None:
     """Bottom-right causal, 5 queries and 2 keys: the first 3 queries see nothing and need no load of Q."""
     w = iomodel.Attention(q_len=5, kv_len=2, head_dim=4, mask="causal")
-    assert iomodel.lower_bounds("flash2", w, 10**6)["compulsory"].elements == 2 * 4 + 2 * 4 + 2 * 4 + 5 * 4
+    assert bounds_of("flash2", w, 10**6)["compulsory"].elements == 2 * 4 + 2 * 4 + 2 * 4 + 5 * 4
     top_left = iomodel.Attention(
         q_len=2, kv_len=5, head_dim=4, heads=4, kv_heads=2, mask=iomodel.Window(right=0, align="top-left")
     )
     seen = 2 * 4
-    assert iomodel.lower_bounds("flash2", top_left, 10**6)["compulsory"].elements == 4 * 2 * seen + 2 * 2 * seen
+    assert bounds_of("flash2", top_left, 10**6)["compulsory"].elements == 4 * 2 * seen + 2 * 2 * seen
 
 
 FORMED_ONCE = [
@@ -288,7 +300,7 @@ def test_bytes_of_small_memories_weigh_what_elements_count(
 @pytest.mark.parametrize(("length", "width", "size", "mask", "least"), FORMED_ONCE)
 def test_products_formed_once(length: int, width: int, size: int, mask: Mask, least: int) -> None:
     w = iomodel.Attention(q_len=length, head_dim=width, mask=mask)
-    assert iomodel.lower_bounds("flash2", w, size)["exact"].elements == least
+    assert bounds_of("flash2", w, size)["exact"].elements == least
     assert iomodel.lower_bounds(w, sram_elements=size)["exact"].elements == least
 
 
@@ -309,7 +321,7 @@ def test_a_latent_and_a_layer_without_an_algorithm() -> None:
     w = iomodel.Attention(heads=16, kv_heads=1, q_len=64, kv_len=1000, head_dim=72, value_dim=64, latent=True)
     assert iomodel.lower_bounds(w, sram_elements=10**5)["exact"].elements == -(-16 * 64000 * 72 * 136 // 10**5)
     layer = iomodel.Linear(rows=512, in_features=512, out_features=512)
-    assert iomodel.lower_bounds(layer, sram_elements=500) == iomodel.lower_bounds("gemm", layer, 500)
+    assert iomodel.lower_bounds(layer, sram_elements=500) == bounds_of("gemm", layer, 500)
 
 
 @given(
@@ -351,7 +363,7 @@ def test_known_bytes_of_a_narrow_cache() -> None:
 
 def test_each_bound_says_in_words_what_it_holds_for() -> None:
     w = iomodel.Attention(q_len=4096, head_dim=64)
-    for bound in iomodel.lower_bounds("flash2", w, 51200).values():
+    for bound in bounds_of("flash2", w, 51200).values():
         assert len(bound.holds_for) > 20
         assert bound.to_dict()["holds_for"] == bound.holds_for
 
@@ -372,12 +384,12 @@ def test_scores_formed_again_bound_less(widths: tuple[int, int], size: int, pair
 def test_bad_memory_is_refused(size: object) -> None:
     w = iomodel.Attention(q_len=8, head_dim=4)
     with pytest.raises(iomodel.InputError, match="sram_elements"):
-        iomodel.lower_bounds("flash2", w, size)  # type: ignore[arg-type]
+        bounds_of("flash2", w, size)  # type: ignore[arg-type]
 
 
 def test_bad_workload_is_refused() -> None:
     with pytest.raises(iomodel.InputError, match="workload"):
-        iomodel.lower_bounds("flash2", None, 1)  # type: ignore[arg-type]
+        bounds_of("flash2", None, 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("direction", ["backward", "both"])
@@ -385,7 +397,7 @@ def test_a_direction_that_the_algorithm_lacks_is_refused(direction: Literal["bac
     sizes = {"in_features": 8, "hidden_features": 16, "direction": direction}
     for layers in (iomodel.MLP(rows=4, **sizes), iomodel.Experts(loads=(1, 3), **sizes)):  # type: ignore[arg-type]
         with pytest.raises(iomodel.InputError, match=f"^direction: '{direction}' given; allowed: forward"):
-            iomodel.lower_bounds("fused_mlp", layers, 100)
+            bounds_of("fused_mlp", layers, 100)
 
 
 @given(
@@ -413,3 +425,21 @@ def test_splits_move_two_outputs_a_group_more_than_they_must(
     assert least.elements <= moved
     if splits == busy and splits > 1:
         assert moved - least.elements == 2 * batch * kv_heads * group * q_len * value
+
+
+def test_the_memory_of_a_device_is_that_of_its_solutions() -> None:
+    w = iomodel.Attention(heads=8, q_len=4096, head_dim=64)
+    solved = iomodel.solve("flash2", w, "h100-sxm5")
+    found = iomodel.lower_bounds(w, "h100-sxm5")
+    assert found == iomodel.lower_bounds(w, sram_bytes=solved.certificate.memory)
+    assert max(bound.bytes for bound in found.values()) == solved.certificate.any_schedule.bytes
+    with pytest.raises(iomodel.InputError, match="2 values given; allowed: exactly one"):
+        iomodel.lower_bounds(w, "h100-sxm5", sram_bytes=5)
+
+
+def test_the_old_order_works_and_warns_where_it_is_used() -> None:
+    w = iomodel.Attention(q_len=4096, head_dim=64)
+    with pytest.warns(DeprecationWarning, match=r"use iomodel.lower_bounds\(workload, algorithm=...\)") as warned:
+        old = iomodel.lower_bounds("flash2", w, 51200)  # type: ignore[arg-type]
+    assert old == bounds_of("flash2", w, 51200)
+    assert warned[0].filename == __file__

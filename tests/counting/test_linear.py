@@ -323,5 +323,5 @@ def test_bad_kernels_are_refused(name: str, more: dict[str, Any]) -> None:
 def test_what_a_layer_has_to_move_is_each_operand_once(rows: int, terms: int, columns: int, groups: int) -> None:
     layer = Linear(rows=rows, in_features=terms, out_features=columns, groups=groups)
     own = replace(algorithm("gemm"), name="own gemm")  # not shipped: its formulas are derived here
-    bound = lower_bounds(own, layer, sram_bytes=1000)["compulsory"]
+    bound = lower_bounds(layer, algorithm=own, sram_bytes=1000)["compulsory"]
     assert bound.elements == groups * (rows * terms + terms * columns + rows * columns)

@@ -20,7 +20,7 @@ def test_no_schedule_of_elements_moves_less(call: tuple[int, int, int, int, int]
     assert least_element_accesses(*call) == ELEMENTS[call]
     queries, keys, width, values, size = call
     w = iomodel.Attention(q_len=queries, kv_len=keys, head_dim=width, value_dim=values)
-    bounds = iomodel.lower_bounds("standard", w, size)
+    bounds = iomodel.lower_bounds(w, algorithm="standard", sram_elements=size)
     assert {"compulsory", "exact", "recomputed"} == bounds.keys()
     for bound in bounds.values():
         assert bound.elements <= ELEMENTS[call], bound
@@ -49,7 +49,7 @@ def test_no_bound_is_above_a_row_game(call: tuple[int, int, int, bool], width: i
     queries, keys, rows, causal = call
     mask = iomodel.Window(right=0, align="top-left") if causal else "full"
     w = iomodel.Attention(q_len=queries, kv_len=keys, head_dim=width, mask=mask)
-    bounds = iomodel.lower_bounds("flash2", w, rows * width)
+    bounds = iomodel.lower_bounds(w, algorithm="flash2", sram_elements=rows * width)
     del bounds["fixed-split"]  # the game shares its rows as it likes
     assert {"compulsory", "exact", "recomputed", "row-atomic"} == bounds.keys()
     for bound in bounds.values():

@@ -51,10 +51,14 @@ def step(**more: Any) -> Callable[[Hardware], object]:
     return lambda device: iomodel.step("llama-3-8b", device, batch=8, **{"q_len": 1, "kv_len": 64, **more}).seconds
 
 
+LONG = iomodel.Attention(heads=8, q_len=1, kv_len=8192, head_dim=128)
 QUESTIONS: dict[str, Callable[[Hardware], object]] = {
     **{dtype: timed(dtype) for dtype in ("bf16", "fp16", "fp8", "fp32")},
     **{f"product in {dtype}": product(dtype) for dtype in ("int8", "tf32")},
     "decode": timed("bf16", DECODE),
+    "long decode": lambda device: (
+        iomodel.estimate("split_kv", LONG, device, implementation="flash-attention-3").seconds
+    ),
     "backward": timed("bf16", PREFILL.model_copy(update={"direction": "backward"})),
     "tile": lambda device: dict(iomodel.solve("flash2", PREFILL, device, objective="traffic").tiles),
     "fits": fits(PREFILL, block_q=128, block_kv=64),
@@ -78,7 +82,9 @@ QUESTIONS: dict[str, Callable[[Hardware], object]] = {
 
 USED: dict[str, tuple[str, float, str]] = {
     "compute.clock.boost": ("a10", 2, "bf16"),
+    "compute.clock.sustained": ("a100-pcie-80gb", 0.5, "bf16"),
     "compute.clock.tensor": ("b200", 2, "bf16"),
+    "compute.clock.throttled": ("b200", 0.5, "bf16"),
     "compute.exp_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp16_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp32_per_clock_per_sm": ("a10", 2, "fp32"),
@@ -107,11 +113,14 @@ USED: dict[str, tuple[str, float, str]] = {
     "limits.threads_per_block": ("a10", 2, "fits"),
     "limits.warp_size": ("a10", 2, "tile"),
     "limits.warps_per_sm": ("a10", 0.5, "warps"),
+    "measured.best_gemm_bf16": ("b200", 0.1, "bf16"),
+    "measured.best_gemm_fp8": ("b200", 0.1, "fp8"),
     "measured.exp": ("b300", 2, "diagnosis"),
     "memory.l2.partitions": ("h100-pcie", 2, "bf16"),
     "memory.l2.slices": ("mi300x", 0.5, "bf16"),
     "memory.llc.capacity": ("mi300x", 2, "bf16"),
     "measured.gemm_bf16": ("h200-sxm", 2, "decode"),
+    "measured.graph_node": ("h200-sxm", 2, "long decode"),
     "measured.hbm_copy": ("h200-sxm", 2, "backward"),
     "measured.hbm_triad": ("a100-sxm4-80gb", 2, "decode"),
     "measured.kernel_launch": ("a100-sxm4-80gb", 2, "bf16"),
@@ -154,7 +163,6 @@ RECORDS: dict[str, str] = {
     "interconnect.total": "both directions together, where per_direction is in use",
     "limits.threads_per_sm": "warps_per_sm is in use",
     "measured.attention_forward": "a rate of whole kernels, which times are held against",
-    "measured.graph_node": "a remedy of a diagnosis, for kernels shorter than their launch",
     "measured.hbm_read": "in use where neither a triad nor a copy was measured",
     "measured.hbm_write": "in use where neither a triad nor a copy was measured",
     "measured.l1_bandwidth": "the time model has shared memory, and no L1",

@@ -100,9 +100,10 @@ def test_what_is_known_of_an_h100() -> None:
     """132 SMs at 1.83 GHz: 16 exponentials and 128 B of shared memory a clock; an fp32 operation is half an FMA."""
     found = rates(hardware("h100-sxm5"), "bf16")
     assert found == Rates(
-        "bf16", 989.4e12, 132 * 2580 * 1.83e9, 989.4e12, 0.9 * 3.352e12, 3.352e12, 9.8e12, 132 * 128 * 1.83e9,
-        132 * 16 * 1.83e9, 66.9e12 / 2, 132, 1.83e9, 50 * 2**20, None, 4096 * 1.83e9, 2580 * 1.83e9, 128 * 1.83e9,
+        "bf16", 989.4e12, 132 * 2378 * 1.83e9, 989.4e12, 0.9 * 3.352e12, 3.352e12, 9.8e12, 132 * 128 * 1.83e9,
+        132 * 16 * 1.83e9, 66.9e12 / 2, 132, 1.83e9, 50 * 2**20, None, 4096 * 1.83e9, 2378 * 1.83e9, 128 * 1.83e9,
         ("memory at 90 % of the datasheet's bandwidth (none measured)",), True, l2_partitions=2, l2_for_all=37_000_000,
+        reached=794.5e12, dirty=35e6,
     )  # fmt: skip
     assert found.left_out == ()
     assert found.warp_matrix < found.matrix  # one warp alone does not reach the peak of four together
@@ -146,6 +147,41 @@ def test_a_measured_figure_wins_up_to_the_peak(name: str, share: float, tmp_path
     untouched = rates(written(plain(), tmp_path), "bf16")
     others = [other for other, _ in MEASURED.values() if other not in (field, "matrix")]
     assert [getattr(found, other) for other in others] == [getattr(untouched, other) for other in others]
+
+
+@pytest.mark.parametrize(
+    ("path", "dtype", "share"),
+    [
+        ("measured.best_gemm_bf16", "bf16", 0.5),
+        ("measured.best_gemm_bf16", "fp16", 0.5),
+        ("measured.best_gemm_bf16", "fp8", None),
+        ("measured.best_gemm_fp8", "fp8", 0.5),
+        ("measured.gemm_bf16", "bf16", 0.5),
+    ],
+)
+def test_products_of_attention_reach_the_best_product(
+    path: str, dtype: str, share: float | None, tmp_path: Path
+) -> None:
+    """Of its own type, or the share of bf16's; where nothing is measured a share that `assumed_products` names."""
+    data = plain()
+    for name in ("best_gemm_bf16", "best_gemm_fp8"):
+        without(data, f"measured.{name}")
+    bare = rates(written(data, tmp_path), dtype)
+    assert bare.reached == pytest.approx(0.8 * bare.peak)
+    assert bare.assumed_products == f"{dtype} products at 80 % of the peak at most (none measured)"
+    put(data, path, 0.5 * data["compute"]["peak"]["fp8" if path.endswith("fp8") else "bf16"]["value"])
+    found = rates(written(data, tmp_path), dtype)
+    assert found.reached == pytest.approx(0.5 * found.peak)
+    assert (found.assumed_products is None) == (share is not None)
+
+
+def test_a_sustained_clock_slows_every_unit_of_an_sm(tmp_path: Path) -> None:
+    data = plain()
+    put(data, "compute.clock.sustained", 1.83e9 / 2)
+    found, before = rates(written(data, tmp_path), "bf16"), rates(written(plain(), tmp_path), "bf16")
+    for name in ("sm_matrix", "sm_warp_matrix", "sm_fp32", "exp", "shared"):
+        assert getattr(found, name) == pytest.approx(getattr(before, name) / 2)
+    assert (found.peak, found.hbm, found.l2) == (before.peak, before.hbm, before.l2)
 
 
 def test_a_copy_says_more_than_a_read(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_bounds_are_those_of_lower_bounds(tmp_path: Path, html: str) -> None:
     found = run_node(tmp_path, html, body, jobs)
     for call, bounds in zip(calls, found, strict=True):
         memory = 40_000 // call.workload.element_size
-        known = iomodel.lower_bounds(call.algorithm, call.workload, memory)
+        known = iomodel.lower_bounds(call.workload, algorithm=call.algorithm, sram_elements=memory)
         for name, bound in known.items():
             # Python rounds down, a root before it divides
             assert bounds[name] == pytest.approx(bound.bytes, rel=3e-4, abs=4 * call.workload.element_size), (

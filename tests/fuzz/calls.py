@@ -79,7 +79,7 @@ def workload(rng: Random) -> Case:
         if use == 0:
             return iomodel.cost(algorithm, call, tiles or None).to_json()
         if use == 1:
-            return str(iomodel.lower_bounds(algorithm, call, sram_bytes=rng.choice(LENGTHS)))
+            return str(iomodel.lower_bounds(call, algorithm=algorithm, sram_bytes=rng.choice(LENGTHS)))
         if use == 2:
             return str(iomodel.solve(algorithm, call, sram_bytes=rng.choice((2_000, 50_000, 200_000)), alignment=16))
         if use == 3:

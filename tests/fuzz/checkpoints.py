@@ -74,7 +74,7 @@ def finished() -> Path:
     """A store that is whole."""
     path = Path("whole.zarr").absolute()
     shutil.rmtree(path, ignore_errors=True)
-    iomodel.sweep(**PLAN, store=path, progress=False)
+    iomodel.sweep("cost", **PLAN, store=path, progress=False)
     return path
 
 
@@ -106,8 +106,8 @@ def store(rng: Random) -> Case:
             file.mkdir()
 
     def run() -> object:
-        again = iomodel.sweep(**PLAN, store=path, progress=False).load()
-        right = iomodel.sweep(**PLAN, progress=False)
+        again = iomodel.sweep("cost", **PLAN, store=path, progress=False).load()
+        right = iomodel.sweep("cost", **PLAN, progress=False)
         assert again.identical(right), "a store gives another answer than memory"
         return again
 

@@ -15,6 +15,7 @@ import pytest
 from sympy import Symbol
 
 import iomodel
+from iomodel.counting.cost import linear_cost
 from tests.fuzz.law import one_line
 from tests.support.public_names import PUBLIC
 from tests.support.public_types import REPORT, timed_device
@@ -92,7 +93,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"algorithm": "flash2", "q_len": [8, 9], "head_dim": 8, **TILES, "dtype": "bf16"},
     ),
     "linear_cost": (
-        iomodel.linear_cost,
+        linear_cost,
         {"layer": iomodel.Linear(rows=8, in_features=16, out_features=32), "tiles": dict.fromkeys(GEMM, 8)},
     ),
     "audit": (iomodel.testing.audit, {"report": REPORT, "calls": {"": iomodel.estimate("flash2", W, GPU)}}),
@@ -145,7 +146,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"algorithm": "flash2", "workload": W, "unit": "bytes", "alignment": 2, "min_block_kv": 2},
     ),
     "crossover": (
-        iomodel.crossover,
+        iomodel.theory.crossover,
         {"challenger": "flash2", "incumbent": "flash1", "workload": W, "tiles": TILES, "up_to": 10},
     ),
     "crossovers": (
@@ -199,11 +200,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "sweep": (
         iomodel.sweep,
         {
+            "question": "cost",
             "algorithm": "flash2",
             "q_len": [8, 16],
             "head_dim": 8,
             **TILES,
-            "quantities": ["flops"],
+            "figures": ["flops"],
             "chunk": 1,
             "zipped": [],
         },
@@ -217,7 +219,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"model": "llama-3-8b", "hardware": GPU, "batch": [1], "q_len": 1, "kv_len": 8},
     ),
     "sweep_plans": (
-        iomodel.sweep_plans,
+        iomodel.planning.sweep_plans,
         {
             "question": "plan",
             "model": "llama-3-8b",
@@ -512,8 +514,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         "option of eager, flash1, flash2, flash3, standard, two_pass: 'spl",
     ),
     (lambda: iomodel.compare(W, sram_bytes=5), "algorithm: none fits 5 B of SRAM; the smallest feasible budget is "),
-    (lambda: iomodel.crossover("flash2", "flash1", MANY, TILES), "workload: VarlenAttention"),
-    (lambda: iomodel.crossover("flash2", "flash1", PAGED, TILES), "mask: 'causal' given; allowed: full, or"),
+    (lambda: iomodel.theory.crossover("flash2", "flash1", MANY, TILES), "workload: VarlenAttention"),
+    (lambda: iomodel.theory.crossover("flash2", "flash1", PAGED, TILES), "mask: 'causal' given; allowed: full, or"),
     (lambda: iomodel.theory.least_sram("flash2", MANY, 1), "hbm_bytes: 1 B given; flash2 moves at least"),
 ]
 

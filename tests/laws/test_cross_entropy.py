@@ -151,7 +151,7 @@ def test_its_arrays_and_its_bound_are_those_of_each_call(case: Case, rows: list[
     for i, count in enumerate(rows):
         one = case.call.model_copy(update={"rows": count})
         assert found[i] == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
-    (bound,) = iomodel.lower_bounds(case.algorithm, case.call, 64).values()
+    (bound,) = iomodel.lower_bounds(case.call, algorithm=case.algorithm, sram_elements=64).values()
     ran = case.run()
     inputs = sum(array.size for array in case.inputs.values())
     results = [ran.outputs[name] for name in ("loss", "dX", "dW") if name in ran.outputs]

@@ -127,7 +127,7 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
 @given(case=cases())
 @fraction_of_examples(4)
 def test_no_kernel_moves_less_than_its_lower_bound(case: Case) -> None:
-    (bound,) = iomodel.lower_bounds(DELTA_RULE, case.call, 64).values()
+    (bound,) = iomodel.lower_bounds(case.call, algorithm=DELTA_RULE, sram_elements=64).values()
     assert (bound.name, bound.elements) == ("compulsory", case.run().writes["O"])
     assert bound.bytes <= case.cost.hbm_bytes
 

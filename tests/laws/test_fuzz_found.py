@@ -16,6 +16,7 @@ import iomodel
 from iomodel.cli.app import main
 from iomodel.errors import shown
 from iomodel.nests.symbols import N_q
+from iomodel.studies.sweeps.sweep import sweep
 
 W = iomodel.Attention(q_len=20, head_dim=4)
 TILES = {"block_q": 4, "block_kv": 4}
@@ -230,9 +231,9 @@ def test_found(kind: str) -> None:
 def test_a_sweep_of_what_the_algorithm_does_not_do() -> None:
     pytest.importorskip("xarray")
     given = {"q_len": [8, 16], "head_dim": 8, "block_q": 4, "block_kv": 4, "progress": False}
-    assert refused(lambda: iomodel.sweep("two_pass", **given)).startswith("direction: 'forward' given; allowed: back")
-    assert refused(lambda: iomodel.sweep("flash2", **{**given, "progress": 2})).startswith("progress: ")
-    assert refused(lambda: iomodel.sweep("flash2", zipped=7, **given)).startswith("zipped: ")
+    assert refused(lambda: sweep("two_pass", **given)).startswith("direction: 'forward' given; allowed: back")
+    assert refused(lambda: sweep("flash2", **{**given, "progress": 2})).startswith("progress: ")
+    assert refused(lambda: sweep("flash2", zipped=7, **given)).startswith("zipped: ")
 
 
 def test_an_index_that_is_none() -> None:

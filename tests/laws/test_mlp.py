@@ -21,6 +21,7 @@ from iomodel.algorithms import algorithm
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.symbols import BY_NAME
+from iomodel.studies.sweeps.sweep import sweep
 from iomodel.testing import SRAMOverflowError
 from iomodel.testing.machine import Run
 from iomodel.workloads.linear import WEIGHT_QUARTERS
@@ -171,7 +172,7 @@ def test_experts_of_unequal_loads_are_the_sum_over_their_loads(loads: list[int],
     assert (cost.flops, cost.exps, cost.atomics) == (ran.flops, ran.exps, ran.atomics)
     assert (cost.footprint_elements, cost.peak_hbm_elements) == (ran.sram_peak, ran.hbm_peak)
     assert cost.flops == experts.flops
-    (bound,) = iomodel.lower_bounds(case.algorithm, experts, 64).values()
+    (bound,) = iomodel.lower_bounds(experts, algorithm=case.algorithm, sram_elements=64).values()
     assert bound.elements == sum(array.size for array in (*data.values(), ran.outputs["Y"]))
     calls = [w.model_copy(update={"rows": rows, "groups": times}) for rows, times in Counter(loads).items()]
     parts = [iomodel.cost(case.algorithm, call, case.tiles, **case.options) for call in calls]
@@ -259,7 +260,7 @@ def test_its_arrays_and_its_bound_are_those_of_each_call(case: Case, rows: list[
     for i, count in enumerate(rows):
         one = case.call.model_copy(update={"rows": count})
         assert found[i] == iomodel.cost(case.algorithm, one, case.tiles, **case.options)
-    (bound,) = iomodel.lower_bounds(case.algorithm, case.call, 64).values()
+    (bound,) = iomodel.lower_bounds(case.call, algorithm=case.algorithm, sram_elements=64).values()
     w = case.call
     assert bound.elements == w.parameters + 2 * w.groups * w.rows * w.in_features
     assert bound.bytes <= case.cost.hbm_bytes
@@ -281,9 +282,7 @@ def test_a_comparison_and_a_sweep_have_the_answers_of_each_call() -> None:
     compared = iomodel.compare(w, sram_bytes=20_000)
     names = iomodel.list_algorithms(w)
     assert {solution.algorithm for solution in compared.solutions} == set(names) == {"split_mlp", "fused_mlp"}
-    found = iomodel.sweep(
-        "fused_mlp", rows=[3, 64], resident=[True, False], in_features=128, hidden_features=256, **ODD
-    )
+    found = sweep("fused_mlp", rows=[3, 64], resident=[True, False], in_features=128, hidden_features=256, **ODD)
     for rows, resident in product([3, 64], [True, False]):
         cost = iomodel.cost("fused_mlp", w.model_copy(update={"rows": rows}), ODD, resident=resident)
         assert found.hbm_bytes.sel(rows=rows, resident=resident) == cost.hbm_bytes

@@ -13,6 +13,7 @@ from sympy import Symbol
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.nests import Algorithm, DeclarationError, Kernel, Load, Loop, Q, query, symbol
+from iomodel.studies.sweeps.sweep import sweep
 from tests.support.delta_rule import DELTA_RULE
 from tests.support.own_kernel import OWN_KERNEL
 
@@ -35,12 +36,12 @@ ANSWERS = {
     "cost_array, one": lambda given: iomodel.cost_array(given, **SHAPES, **TILES)[1],
     "estimate": lambda given: iomodel.estimate(given, CALL, "h100-sxm5"),
     "trace": lambda given: iomodel.trace(given, CALL, "h100-sxm5", TILES).summary,
-    "lower_bounds": lambda given: iomodel.lower_bounds(given, CALL, 4096),
+    "lower_bounds": lambda given: iomodel.lower_bounds(CALL, algorithm=given, sram_elements=4096),
     "optimum": lambda given: iomodel.optimum(given, mask="causal"),
     "check": lambda given: iomodel.check(given, CALL, "h100-sxm5", TILES),
     "least_sram": lambda given: iomodel.theory.least_sram(given, CALL, hbm_bytes=300_000),
     "staircase": lambda given: iomodel.staircase(given, CALL, alignment=32),
-    "crossover": lambda given: iomodel.crossover(given, "standard", CALL, TILES, up_to=500),
+    "crossover": lambda given: iomodel.theory.crossover(given, "standard", CALL, TILES, up_to=500),
     "diagnose": lambda given: iomodel.diagnose(given, CALL, "h100-sxm5", 1e-4, TILES).floor,
 }
 """A question to each function that takes an algorithm."""
@@ -151,24 +152,24 @@ def test_an_argument_of_another_type_is_refused_with_what_is_allowed(given: obje
 
 def test_a_sweep_goes_over_declarations_and_names() -> None:
     fields = {"q_len": [64, 96], "head_dim": 8, "mask": "causal"}
-    swept = iomodel.sweep(["flash2", MINE], block_q=16, block_kv=8, progress=False, **fields)
+    swept = sweep(["flash2", MINE], block_q=16, block_kv=8, progress=False, **fields)
     assert list(swept.algorithm.values) == ["flash2", "mine"]
     assert (swept.sel(algorithm="mine").hbm_bytes == swept.sel(algorithm="flash2").hbm_bytes).all()
-    alone = iomodel.sweep(DELTA_RULE, chunk_size=[16, 32], block_v=4, carry=True, progress=False, **fields)
+    alone = sweep(DELTA_RULE, chunk_size=[16, 32], block_v=4, carry=True, progress=False, **fields)
     call = iomodel.Attention(q_len=96, head_dim=8, mask="causal")
     cost = iomodel.cost(DELTA_RULE, call, {"block_v": 4}, chunk_size=32, carry=True)
     assert alone.hbm_bytes.sel(q_len=96, chunk_size=32).item() == cost.hbm_bytes
     switched = replace(DELTA_RULE, name="switched", options={**DELTA_RULE.options, "switch_of_its_own": False})
-    both = iomodel.sweep(switched, switch_of_its_own=[False, True], block_v=4, progress=False, q_len=64, head_dim=8,
+    both = sweep(switched, switch_of_its_own=[False, True], block_v=4, progress=False, q_len=64, head_dim=8,
                          mask="causal")  # fmt: skip
     assert both.hbm_bytes.shape == (2,)
 
 
 def test_a_store_is_not_resumed_for_an_edited_declaration(tmp_path: Path) -> None:
     fields = {"q_len": [64], "head_dim": 8, "block_q": 16, "block_kv": 8, "progress": False, "store": tmp_path / "s"}
-    iomodel.sweep(MINE, **fields)
+    sweep(MINE, **fields)
     with pytest.raises(iomodel.InputError, match="store"):
-        iomodel.sweep(replace(algorithm("flash1"), name="mine"), **fields)
+        sweep(replace(algorithm("flash1"), name="mine"), **fields)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
+from inspect import isfunction
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -116,3 +117,17 @@ def test_a_name_can_be_replaced_and_put_back(monkeypatch: pytest.MonkeyPatch) ->
         patch.setattr(iomodel, "cost", None)
         assert iomodel.cost is None
     assert iomodel.cost is before
+
+
+@pytest.mark.parametrize("name", [name for name in ROOT if isfunction(PUBLIC[name])])
+def test_an_unknown_keyword_is_an_unknown_name_and_a_type_error(name: str) -> None:
+    """With its arguments right or wrong: what a function does not take is named first, or its own error is."""
+    wanted = {
+        "hardware": ("h100-sxm5",), "model": ("llama-3-8b",), "list_implementations": ("flash2",),
+        "plan": ("llama-3-8b", "h100-sxm5"), "cost": ("flash2", iomodel.Attention(q_len=8, head_dim=8)),
+    }  # fmt: skip
+    named = {"prompt": 8, "output": 8} if name == "plan" else {}
+    if name in wanted or name.startswith("list_"):
+        for kind in (iomodel.UnknownNameError, TypeError):
+            with pytest.raises(kind, match="'no_such_argument' is unknown"):
+                PUBLIC[name](*wanted.get(name, ()), **named, no_such_argument=1)

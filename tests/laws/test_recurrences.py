@@ -18,6 +18,7 @@ from iomodel.algorithms import algorithm
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.symbols import BY_NAME
+from iomodel.studies.sweeps.sweep import sweep
 from iomodel.testing import SRAMOverflowError
 from tests.laws.test_declarations import Reference, peaks, refused, sums
 from tests.reference import recurrence as reference
@@ -113,7 +114,7 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
 @fraction_of_examples(4)
 def test_its_compulsory_traffic_is_that_of_inputs_and_results(case: Case) -> None:
     ran, w = case.run(), case.call
-    (bound,) = iomodel.lower_bounds(case.algorithm, w, 64).values()
+    (bound,) = iomodel.lower_bounds(w, algorithm=case.algorithm, sram_elements=64).values()
     results = {"O": ran.O, **({"STATE": ran.outputs["STATE"]} if w.stateful else {})}
     moved = {**case.inputs}
     assert bound.elements == sum(data.size for each in (moved, results) for data in each.values())
@@ -139,7 +140,7 @@ def test_a_sweep_and_a_comparison_have_the_answers_of_each_call() -> None:
     pytest.importorskip("xarray")
     sizes = {"tokens": [64, 100], "gate": ["head", "channel"], "materialize": [True, False]}
     tiles = {"block_chunk": 16, "block_value": 8}
-    found = iomodel.sweep("chunked_scan", **sizes, head_dim=16, heads=4, **tiles)
+    found = sweep("chunked_scan", **sizes, head_dim=16, heads=4, **tiles)
     for tokens, gate, materialize in product(*sizes.values()):
         w = iomodel.Recurrence(tokens=tokens, heads=4, head_dim=16, gate=gate)
         moved = iomodel.cost("chunked_scan", w, tiles, materialize=materialize).hbm_bytes

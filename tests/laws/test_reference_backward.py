@@ -120,8 +120,10 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
         chosen["dropout_pass"] = draw(st.booleans())
         return chosen | (draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile))) or {})
     chosen |= {"block_q": draw(tile), "block_kv": draw(tile)}
+    if name in {"flash2", "flash3"}:
+        chosen |= {"deterministic": draw(st.booleans())}
     if name == "flash2":
-        chosen |= {"deterministic": draw(st.booleans()), "dq_buffers": draw(st.integers(1, 4))}
+        chosen |= {"dq_buffers": draw(st.integers(1, 4))}
     if name == "two_pass":
         chosen |= {"dq_block_q": draw(st.none() | tile), "dq_block_kv": draw(st.none() | tile)}
     if name in {"flash2", "two_pass"}:
@@ -264,7 +266,7 @@ def test_counts_follow_from_the_tiles_with_a_visible_pair(name: str, data: st.Da
         reads += Counter(LSE=rows)
         writes += Counter(LSE_log2=rows)
     if name in {"flash2", "flash3"}:
-        slabs = chosen["dq_buffers"] if chosen.get("deterministic") else 1
+        slabs = chosen.get("dq_buffers", 1) if chosen.get("deterministic") else 1
         writes += Counter(dQ_acc=slabs * rows * d + reads["dQ_acc"])
         reads += Counter(dQ_acc=slabs * rows * d)
     split = shape.group > 1 and not packed

@@ -15,6 +15,7 @@ from iomodel.models.decoder_layer import MLPLayer
 from iomodel.models.indexer import Indexer
 from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.plots import feasible_tiles
+from iomodel.studies.sweeps.sweep import sweep
 from iomodel.testing import workloads
 from iomodel.workloads.linear import Linear
 
@@ -28,7 +29,7 @@ PAGED = iomodel.Attention(q_len=2**24, kv_len=2**24, head_dim=64, page_size=48, 
 
 REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "inverse": (
-        lambda: iomodel.crossover("flash2", "standard", W, TILES, up_to=10**17),
+        lambda: iomodel.theory.crossover("flash2", "standard", W, TILES, up_to=10**17),
         "up_to: 100000000000000000 given; allowed: at most 10000000",
     ),
     "crossovers over memory in time": (
@@ -61,7 +62,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "optimum": (lambda: iomodel.optimum("loki"), "algorithm: loki given; allowed: eager, flash1, flash2"),
     "splits of a sweep": (
-        lambda: iomodel.sweep("split_kv", q_len=8, kv_len=[64, 100], head_dim=8, splits=[2, 5], block_q=8, block_kv=16),
+        lambda: sweep("split_kv", q_len=8, kv_len=[64, 100], head_dim=8, splits=[2, 5], block_q=8, block_kv=16),
         "splits: 5 combined with kv_len = 64 and block_kv = 16; allowed there: up to 4, the tiles of keys",
     ),
     "diagnose": (
@@ -117,7 +118,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "directions: none given; allowed: some of forward, backward, both",
     ),
     "sweep": (  # the fields of a group are names
-        lambda: iomodel.sweep("flash2", q_len=[1, 2], head_dim=8, zipped=[["q_len", 3]]),  # type: ignore[list-item]
+        lambda: sweep("flash2", q_len=[1, 2], head_dim=8, zipped=[["q_len", 3]]),  # type: ignore[list-item]
         "zipped: ",
     ),
 }

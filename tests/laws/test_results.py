@@ -43,7 +43,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "comparison": lambda: iomodel.compare(W, sram_bytes=5000),
     "expressions": lambda: iomodel.expressions("flash2", mask="causal"),
     "optimum": lambda: iomodel.optimum("flash2"),
-    "bound": lambda: iomodel.lower_bounds("flash2", W, 5000)["compulsory"],
+    "bound": lambda: iomodel.lower_bounds(W, algorithm="flash2", sram_elements=5000)["compulsory"],
     "workload": lambda: W,
 }
 

@@ -167,7 +167,7 @@ def test_shipped_models(name):
     assert (found.active_parameters < found.parameters) == routed
     assert str(found).startswith(found.title)
     assert repr(found) == f"ModelSpec({name!r}, {len(found.layers)} layers, {found.parameters:,} parameters)"
-    assert "<pre>" in found._repr_html_()
+    assert "<table>" in found._repr_html_()
 
 
 @pytest.mark.parametrize("name", list_models())

@@ -25,7 +25,7 @@ figures: [ttft, joules_per_token, memory.weights]
 
 def test_every_point_is_that_of_plan():
     figures = ["ttft", "tokens_per_second", "memory.weights", "joules_per_token"]
-    swept = iomodel.sweep_plans("plan", prompt=PROMPTS, batch=4, figures=figures, **ASKED)
+    swept = iomodel.sweep("plan", prompt=PROMPTS, batch=4, figures=figures, **ASKED)
     assert dict(swept.sizes) == {"hardware": 2, "prompt": 2}
     assert swept.attrs == {"question": "plan", "model": "llama-3-8b", "output": 256, "batch": 4}
     assert swept.ttft.attrs["units"] == "s"
@@ -41,7 +41,7 @@ def test_every_point_is_that_of_plan():
 
 
 def test_fields_of_a_layout_make_the_layout_and_points_without_an_answer_say_why():
-    swept = iomodel.sweep_plans(
+    swept = iomodel.sweep(
         "train_step", model="llama-3-8b", hardware="h100-sxm5", batch=8, seq_len=512, tensor_parallel=[1, 3, 8]
     )
     three = swept.sel(tensor_parallel=3)
@@ -54,8 +54,8 @@ def test_fields_of_a_layout_make_the_layout_and_points_without_an_answer_say_why
 
 def test_a_field_with_a_list_is_one_value_and_a_list_of_lists_a_dimension():
     asked = {"model": "llama-3-8b", "hardware": "h100-sxm5", "batch": 8, "seq_len": 512, "data_parallel": 2}
-    one = iomodel.sweep_plans("train_step", overlap=["data"], **asked)
-    both = iomodel.sweep_plans("train_step", overlap=[["data"], []], **asked)
+    one = iomodel.sweep("train_step", overlap=["data"], **asked)
+    both = iomodel.sweep("train_step", overlap=[["data"], []], **asked)
     assert one.sizes == {}
     assert list(both.overlap.values) == ["data", ""]
     assert both.seconds[0] == one.seconds < both.seconds[1]
@@ -63,7 +63,7 @@ def test_a_field_with_a_list_is_one_value_and_a_list_of_lists_a_dimension():
 
 def test_a_fleet_grows_with_its_load():
     asked = {"model": "llama-3-8b", "hardware": ["h100-sxm5"], "prompt": 512, "output": 256, "ttft": 1.0, "tpot": 0.05}
-    swept = iomodel.sweep_plans("fleet", load=[5.0, 100.0, 1000.0], price={"h100-sxm5": 2.5}, **asked)
+    swept = iomodel.sweep("fleet", load=[5.0, 100.0, 1000.0], price={"h100-sxm5": 2.5}, **asked)
     devices = list(swept["best.devices"].values)
     assert devices == sorted(devices)
     assert devices[0] < devices[-1]
@@ -76,7 +76,7 @@ def test_a_cluster_answers_the_same():
         distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
-        assert iomodel.sweep_plans("plan", scheduler=client, **asked).identical(iomodel.sweep_plans("plan", **asked))
+        assert iomodel.sweep("plan", scheduler=client, **asked).identical(iomodel.sweep("plan", **asked))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_cluster_answers_the_same():
 def test_bad_questions_are_refused_in_one_line(changes, message):
     asked = {"question": "plan", **ASKED, "prompt": 512, **changes}
     with pytest.raises(iomodel.IOModelError) as refused:
-        iomodel.sweep_plans(**asked)
+        iomodel.sweep(**asked)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
@@ -142,3 +142,26 @@ def test_the_command_refuses_in_one_line(tmp_path, capsys, monkeypatch, text, ar
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_one_sweep_asks_any_question() -> None:
+    grid = {"q_len": [64, 128], "head_dim": 8, "progress": False}
+    counts = iomodel.sweep("cost", algorithm="flash2", figures=["flops"], block_q=8, block_kv=8, **grid)
+    assert list(counts.data_vars) == ["flops"]
+    with pytest.warns(DeprecationWarning, match=r"use iomodel.sweep\('cost', algorithm=...\)") as warned:
+        old = iomodel.sweep("flash2", quantities=["flops"], block_q=8, block_kv=8, **grid)
+    assert old.identical(counts)
+    assert warned[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match=r"use iomodel.sweep\('solve', algorithm=...\)"):
+        old = iomodel.sweep("flash2", solve=True, sram_bytes=20_000, **grid)
+    assert old.identical(iomodel.sweep("solve", algorithm="flash2", sram_bytes=20_000, **grid))
+    with pytest.warns(DeprecationWarning, match="iomodel.sweep_plans: deprecated"):
+        assert iomodel.sweep_plans is iomodel.planning.sweep_plans  # type: ignore[attr-defined]
+    for wrong, says in (
+        (lambda: iomodel.sweep("costs", algorithm="flash2"), "question: 'costs' is unknown; did you mean 'cost'"),
+        (lambda: iomodel.sweep("cost", q_len=8), "algorithm: not given"),
+        (lambda: iomodel.sweep("solve", algorithm="flash2", quantities="flops"), "quantities: given with 'solve'"),
+        (lambda: iomodel.sweep("plan", store="there"), "store: given with 'plan'"),
+    ):
+        with pytest.raises(iomodel.InputError if "unknown" not in says else iomodel.UnknownNameError, match=says):
+            wrong()

@@ -192,7 +192,7 @@ def test_traffic_never_rises_and_never_falls_below_the_bound(
     traffic = points(drawn(figure, f"traffic {name}"))
     bound = points(drawn(figure, f"bound {name}"))
     compulsory = set(drawn(figure, "compulsory").get_ydata())
-    assert compulsory == {iomodel.lower_bounds(name, w, 1)["compulsory"].bytes}
+    assert compulsory == {iomodel.lower_bounds(w, algorithm=name, sram_elements=1)["compulsory"].bytes}
     assert all(after <= before for before, after in pairwise(traffic.values()))
     assert traffic.keys() <= bound.keys()
     for size, moved in traffic.items():

@@ -348,7 +348,7 @@ def test_a_solution_prints_and_becomes_json() -> None:
     w = iomodel.Attention(q_len=64, head_dim=8)
     solution = iomodel.solve("flash2", w, sram_elements=1000, epsilon=0.5)
     assert "binding constraint" in str(solution)
-    assert solution._repr_html_().startswith("<pre>")
+    assert solution._repr_html_().startswith("<table>")
     assert json.loads(solution.to_json())["tiles"] == dict(solution.tiles)
     with pytest.raises(TypeError):
         solution.tiles["block_q"] = 1  # type: ignore[index]

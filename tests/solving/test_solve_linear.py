@@ -66,7 +66,7 @@ def test_no_tile_moves_less_than_the_bounds(layer: Linear, block_m: int, block_n
     terms = layer.in_features if layer.scale_block is None else -(-layer.in_features // layer.scale_block)
     tiles = {"block_m": block_m, "block_n": block_n, "block_k": 1}
     cost = iomodel.cost("gemm", layer, tiles, splits=min(splits, terms))
-    for bound in iomodel.lower_bounds("gemm", layer, cost.footprint_elements).values():
+    for bound in iomodel.lower_bounds(layer, algorithm="gemm", sram_elements=cost.footprint_elements).values():
         assert bound.elements <= cost.hbm_elements
         assert bound.bytes <= cost.hbm_bytes
 
@@ -81,7 +81,7 @@ def test_the_bound_of_a_product_is_nearly_reached() -> None:
 
 def test_one_tile_is_the_compulsory_traffic() -> None:
     layer = Linear(rows=5, in_features=6, out_features=7, groups=2, weight_dtype="int4", bias=True)
-    bound = iomodel.lower_bounds("gemm", layer, 1)["compulsory"]
+    bound = iomodel.lower_bounds(layer, algorithm="gemm", sram_elements=1)["compulsory"]
     assert bound.elements == 2 * (5 * 6 + 6 * 7 + 7 + 5 * 7)
     cost = iomodel.cost("gemm", layer, {"block_m": 5, "block_n": 7, "block_k": 6})
     assert (cost.hbm_elements, cost.hbm_bytes) == (bound.elements, bound.bytes)
@@ -92,7 +92,7 @@ def test_an_algorithm_refuses_what_it_does_not_answer() -> None:
     with pytest.raises(iomodel.InputError, match="flash2 given, for attention; allowed for linear: gemm"):
         iomodel.solve("flash2", layer, sram_elements=100)
     with pytest.raises(iomodel.InputError, match="gemm given, for linear; allowed for attention: dsa, eager, flash1"):
-        iomodel.lower_bounds("gemm", call, 100)
+        iomodel.lower_bounds(call, algorithm="gemm", sram_elements=100)
 
 
 @given(layers(), st.integers(1, 200))

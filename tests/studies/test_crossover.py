@@ -281,7 +281,7 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_short_answer_is_one_of_the_long_one() -> None:
     for challenger, incumbent in (("flash1", "standard"), ("standard", "flash1"), ("flash1", "flash1")):
-        short = iomodel.crossover(challenger, incumbent, W, TILES, up_to=300)
+        short = iomodel.theory.crossover(challenger, incumbent, W, TILES, up_to=300)
         if challenger == incumbent:
             assert short is None
         else:

@@ -70,7 +70,7 @@ def test_what_is_achieved_times_the_time_is_what_was_counted(kernel: Kernel, fac
     algorithm, workload, device, tiles, options = kernel
     d = diagnosed(kernel, model_of(kernel).seconds * factor)
     c = iomodel.cost(algorithm, workload, tiles, **options)
-    least = iomodel.lower_bounds(algorithm, workload, 1)["compulsory"].bytes
+    least = iomodel.lower_bounds(workload, algorithm=algorithm, sram_elements=1)["compulsory"].bytes
     figures, peak = d.figures, iomodel.hardware(device).quantities["memory.hbm.bandwidth"].value
     assert isclose(figures["useful_flops_per_second"] * d.seconds, c.useful_flops)
     assert isclose(figures["visited_flops_per_second"] * d.seconds, c.flops)

@@ -22,7 +22,10 @@ def test_no_time_is_below_the_floor(asked: Asked) -> None:
     found, w = asked.estimate(), asked.workload
     peak, bandwidth = found.rates.peak, found.rates.hbm_peak
     assert found.seconds * NEAR >= found.cost.useful_flops / peak
-    assert found.seconds * NEAR >= lower_bounds(asked.algorithm, w, 1)["compulsory"].bytes / bandwidth
+    assert (
+        found.seconds * NEAR
+        >= lower_bounds(w, algorithm=asked.algorithm, sram_elements=1)["compulsory"].bytes / bandwidth
+    )
     assert found.floor == max(found.cost.useful_flops / peak, found.compulsory_bytes / bandwidth)
     assert 0 < found.seconds < inf
     assert 0 <= found.mfu <= 1
@@ -36,7 +39,10 @@ def test_dram_traffic_is_between_once_and_every_request(asked: Asked) -> None:
     found = asked.estimate()
     low, high = found.dram_bytes
     assert 0 < found.compulsory_bytes <= low <= high <= found.requested_bytes == found.cost.hbm_bytes
-    assert found.compulsory_bytes == lower_bounds(asked.algorithm, asked.workload, 1)["compulsory"].bytes
+    assert (
+        found.compulsory_bytes
+        == lower_bounds(asked.workload, algorithm=asked.algorithm, sram_elements=1)["compulsory"].bytes
+    )
     assert low <= found.streamed_bytes <= high
     assert found.intensity == found.cost.useful_flops / found.streamed_bytes
     assert low <= max(found.compulsory_bytes, sum(kernel.dram_bytes[0] for kernel in found.kernels))

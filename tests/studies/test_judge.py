@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_each_call_is_held_against_its_estimate(file: Path) -> None:
-    found = iomodel.devices.judge(iomodel.hardware(file))
+    found = iomodel.devices.judge(None, iomodel.hardware(file))
     assert [one.error for one in found.calls] == pytest.approx([-0.5, 0.0, 0.25], abs=1e-6)
     assert found.median_error == pytest.approx(0.25, abs=1e-6)
     assert found.worst_error == pytest.approx(0.5, abs=1e-6)
@@ -41,14 +41,14 @@ def test_each_call_is_held_against_its_estimate(file: Path) -> None:
 
 
 def test_calls_without_a_time_are_listed(file: Path) -> None:
-    found = iomodel.devices.judge(iomodel.hardware(file), "split_kv")
+    found = iomodel.devices.judge("split_kv", iomodel.hardware(file))
     assert len(found.calls) == 2
     assert [text.split(",")[0] for text in found.left_out] == ["backward"]
     forward = iomodel.hardware(file).to_dict()
     forward["measured"]["attention"] = forward["measured"]["attention"][:2]
     device = iomodel.Hardware(**forward)
     with pytest.raises(iomodel.InputError, match="algorithm: 'two_pass' given; it has a time for none") as caught:
-        iomodel.devices.judge(device, "two_pass")
+        iomodel.devices.judge("two_pass", device)
     assert "\n" not in str(caught.value)
 
 

@@ -48,7 +48,7 @@ def test_least_sram_equals_a_walk_over_budgets(algorithm: str, data: st.DataObje
 def test_crossover_equals_a_walk_over_lengths(width: int, block_q: int, block_kv: int, mask: str) -> None:
     tiles = {"block_q": block_q, "block_kv": block_kv}
     w = iomodel.Attention(q_len=1, head_dim=width, mask=mask)
-    found = iomodel.crossover("flash1", "standard", w, tiles, up_to=60)
+    found = iomodel.theory.crossover("flash1", "standard", w, tiles, up_to=60)
     wins = [
         iomodel.cost("flash1", at, tiles).hbm_bytes < iomodel.cost("standard", at).hbm_bytes
         for at in (iomodel.Attention(q_len=n, head_dim=width, mask=mask) for n in range(1, 61))
@@ -60,19 +60,19 @@ def test_crossover_equals_a_walk_over_lengths(width: int, block_q: int, block_kv
 def test_crossover_at_known_tiles() -> None:
     """d = 64: FlashAttention with 64 x 32 tiles never beats the ideal passes, with 64 keys it does from 136 on."""
     w = iomodel.Attention(q_len=1, head_dim=64)
-    assert iomodel.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32}) is None
-    assert iomodel.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 64}) == 136
-    assert iomodel.crossover("flash2", "tiled_query", w, {"block_q": 8, "block_kv": 8}, lse=False) is None
+    assert iomodel.theory.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32}) is None
+    assert iomodel.theory.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 64}) == 136
+    assert iomodel.theory.crossover("flash2", "tiled_query", w, {"block_q": 8, "block_kv": 8}, lse=False) is None
 
 
 def test_crossover_of_backward_passes() -> None:
     """The tiles of a second pass follow; in between, two passes move less than one with an accumulator."""
     tiles = {"block_q": 16, "block_kv": 16}
     w = iomodel.Attention(q_len=1, head_dim=16, direction="backward")
-    found = iomodel.crossover("two_pass", "flash2", w, tiles, up_to=200)
+    found = iomodel.theory.crossover("two_pass", "flash2", w, tiles, up_to=200)
     assert found is not None
     spelt_out = {**tiles, "dq_block_q": 16, "dq_block_kv": 16}
-    assert iomodel.crossover("two_pass", "flash2", w, spelt_out, up_to=200) == found
+    assert iomodel.theory.crossover("two_pass", "flash2", w, spelt_out, up_to=200) == found
     for n in range(1, 201):
         first, second = (
             iomodel.cost(name, w.model_copy(update={"q_len": n, "kv_len": n}), tiles).hbm_bytes
@@ -81,7 +81,7 @@ def test_crossover_of_backward_passes() -> None:
         assert (first < second) or n < found
     both = w.model_copy(update={"direction": "both"})
     larger = {**tiles, "bwd_block_q": 64, "bwd_block_kv": 64}
-    assert iomodel.crossover("flash2", "flash1", both, larger, up_to=50) is not None
+    assert iomodel.theory.crossover("flash2", "flash1", both, larger, up_to=50) is not None
 
 
 def test_least_sram_for_many_sequences_and_for_a_backward_pass() -> None:
@@ -119,7 +119,7 @@ def test_least_sram_for_many_sequences_and_for_a_backward_pass() -> None:
 def test_bad_questions_are_one_line(tiles: dict[str, int], options: dict[str, int], says: str) -> None:
     w = iomodel.Attention(q_len=1, head_dim=64)
     with pytest.raises(iomodel.IOModelError) as caught:
-        iomodel.crossover("flash1", "standard", w, tiles, **options)  # type: ignore[arg-type]
+        iomodel.theory.crossover("flash1", "standard", w, tiles, **options)  # type: ignore[arg-type]
     assert says in str(caught.value)
     with pytest.raises(iomodel.UnknownNameError, match="unit: 'KiB' is unknown"):
         iomodel.theory.least_sram("flash2", w, 100, unit="KiB")  # type: ignore[arg-type]

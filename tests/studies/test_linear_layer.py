@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import IOModelError
 from iomodel.studies.sweeps.file import plan_file
+from iomodel.studies.sweeps.sweep import sweep
 from tests.support.strategies import fraction_of_examples
 
 TILES = {"block_m": 64, "block_n": 48, "block_k": 16}
@@ -74,7 +75,7 @@ def test_a_sweep_has_the_answer_of_each_layer(solving: bool) -> None:
     pytest.importorskip("xarray")
     wanted = {"solve": True, "sram_bytes": [3000, 40_000]} if solving else TILES
     grid = {"rows": [1, 65, 130], "weight_dtype": ["bf16", "int4"], "bias": [True, False]}
-    found = iomodel.sweep("gemm", quantities=["hbm_bytes", "flops", "reads_W"], **grid, **SIZED, **wanted)
+    found = sweep("gemm", quantities=["hbm_bytes", "flops", "reads_W"], **grid, **SIZED, **wanted)
     points = found.hbm_bytes.stack(point=[*found.sizes]).point.values
     assert len(points) == 12 * (2 if solving else 1)
     for values in points:
@@ -145,13 +146,13 @@ LAYER = {"rows": [64, 65], **SIZED}
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: iomodel.sweep("gemm", **LAYER, **TILES, q_len=8), "field of gemm: 'q_len' is unknown"),
+        (lambda: sweep("gemm", **LAYER, **TILES, q_len=8), "field of gemm: 'q_len' is unknown"),
         (
-            lambda: iomodel.sweep("flash2", q_len=8, head_dim=8, rows=8, block_q=8, block_kv=8),
+            lambda: sweep("flash2", q_len=8, head_dim=8, rows=8, block_q=8, block_kv=8),
             "field of flash2: 'rows'",
         ),
-        (lambda: iomodel.sweep(["gemm", "flash2"], **LAYER, **TILES), "algorithm: gemm given, for linear, and flash2"),
-        (lambda: iomodel.sweep("add_norm", rows=8), "algorithm: add_norm given, for elementwise; allowed"),
+        (lambda: sweep(["gemm", "flash2"], **LAYER, **TILES), "algorithm: gemm given, for linear, and flash2"),
+        (lambda: sweep("add_norm", rows=8), "algorithm: add_norm given, for elementwise; allowed"),
         (lambda: iomodel.solve_array("gemm", sram_bytes=9000, **LAYER, q_len=8), "option of gemm: 'q_len' is unknown"),
         (lambda: iomodel.solve_array("gemm", sram_bytes=9000, **LAYER, batch=2), "option of gemm: 'batch' is unknown"),
         (lambda: iomodel.solve_array("gemm", sram_bytes=9000, **LAYER, min_block_kv=16), "tile of gemm: 'block_kv'"),

@@ -21,7 +21,7 @@ def questions() -> dict[str, Callable[[], str]]:
     asked: dict[str, Callable[[], str]] = {
         "optimum": lambda: str(iomodel.optimum("flash2").leading),
         "device": lambda: iomodel.hardware("a100-sxm4-80gb").to_yaml(),
-        "bounds": lambda: str(iomodel.lower_bounds("flash2", call("causal"), 5000)),
+        "bounds": lambda: str(iomodel.lower_bounds(call("causal"), algorithm="flash2", sram_elements=5000)),
         "time": lambda: iomodel.estimate("flash2", call("causal"), "h100-sxm5").to_json(),
         "refusal": refusal,
         "documents": lambda: cost("flash2", iomodel.Documents([100, 200])),

@@ -51,6 +51,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "standard b": {"tiled": SWITCH, "dropout_pass": SWITCH},
     "standard fb": {"tiled": SWITCH, "mask_pass": SWITCH},
     "eager f": {"dropout_pass": SWITCH},
+    "flash3 b": {"deterministic": SWITCH},
     "flash2 b": {"deterministic": SWITCH, "dq_buffers": (1, 2, 4), "accumulate": SWITCH},
     "flash2 fb": {"deterministic": SWITCH, "accumulate": SWITCH},
     "two_pass b": {"accumulate": SWITCH},
@@ -450,7 +451,7 @@ def _disaggregate(r: Draw) -> Question:
 def _linear_cost(r: Draw) -> Question:
     w = {"$": "Linear", "rows": r.near(9999), "in_features": r.near(9999), "out_features": r.near(9999)}
     tiles = {f"block_{axis}": r.near(256) for axis in "mnk"}
-    return "linear_cost", [w | r.some(0.3, bias=(True,), dtype=DTYPES), tiles], {}
+    return "cost", ["gemm", w | r.some(0.3, bias=(True,), dtype=DTYPES), tiles], {}
 
 
 def _messages(r: Draw) -> Question:

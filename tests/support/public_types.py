@@ -43,7 +43,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "CostArray": lambda: iomodel.cost_array("flash2", q_len=[64, 65], head_dim=8, **TILES),
     "EstimateArray": lambda: iomodel.estimate_array("flash2", None, GPU, q_len=[64, 65], head_dim=64, **TILES),
     "Expressions": lambda: iomodel.expressions("flash2", "causal"),
-    "Bound": lambda: iomodel.lower_bounds("flash2", W, 5000)["compulsory"],
+    "Bound": lambda: iomodel.lower_bounds(W, algorithm="flash2", sram_elements=5000)["compulsory"],
     "Optimum": lambda: iomodel.optimum("flash2"),
     "Solution": lambda: iomodel.solve("flash2", W, GPU),
     "Check": lambda: iomodel.check("flash2", W, GPU, TILES),
@@ -54,7 +54,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Estimate": lambda: iomodel.estimate("flash2", W, GPU, TILES),
     "Diagnosis": lambda: iomodel.diagnose("flash2", W, GPU, 1e-3, TILES),
     "Audit": lambda: iomodel.testing.audit(REPORT, {"silu": iomodel.estimate("flash2", W, GPU, TILES)}),
-    "Judgement": lambda: iomodel.devices.judge(timed_device()),
+    "Judgement": lambda: iomodel.devices.judge(None, timed_device()),
     "Calibration": lambda: iomodel.results.Calibration(
         Provenance(device="a GPU"), FrozenDict(), FrozenDict(hbm="none"), iomodel.hardware(GPU), 1.0
     ),

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iomodel.timing.error_interval import HALF_WIDTHS
+
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "accuracy.py"
 OPEN, HELD_OUT = "published.csv", "published_held_out.csv"
 FUSED = {"flash-attn-1", "flash-attn-2", "flash-attn-3"}
@@ -130,3 +132,28 @@ def test_readme_states_the_errors_of_the_guesses() -> None:
 def test_the_files_share_no_curve() -> None:
     curves = [{row["curve"] for row in accuracy().rows(name)} for name in (OPEN, HELD_OUT)]
     assert not curves[0] & curves[1]
+
+
+REWRITE = "run `python benchmarks/accuracy.py --intervals --write` and read what changed"
+
+
+def test_half_widths_hold_eight_in_ten_of_the_rows_of_a_place() -> None:
+    working = accuracy().machines("working")
+    assert accuracy().half_widths(working) == HALF_WIDTHS, REWRITE
+    listed = accuracy().OUTSIDE.read_text(encoding="utf-8").splitlines()
+    left = sorted(set(accuracy().outside(working)) - set(listed))
+    assert left == [], f"left their intervals; {REWRITE}"
+    assert len(listed) <= 0.3 * len(working)
+
+
+def test_every_working_row_is_answered_and_told_rows_are_closer() -> None:
+    """What a source states of its kernel makes a prediction better in the median."""
+    working = accuracy().machines("working")
+    errors_of = [
+        np.median([abs(estimate.seconds / one.measured - 1) for one, estimate in pairs])
+        for pairs in (
+            [(one, one.newcomer) for one in working],
+            [(one, one.told) for one in working if one.told is not None],
+        )
+    ]
+    assert errors_of[1] <= errors_of[0] + 0.01 <= 0.15

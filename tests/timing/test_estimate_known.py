@@ -97,7 +97,8 @@ def test_gradients_random_numbers_and_atomics_by_hand() -> None:
     assert main.breakdown["l2"] == pytest.approx(main.requested_bytes / found.rates.l2)
     plain = iomodel.estimate("flash2", w, A100, {"block_q": 64, "block_kv": 64}, deterministic=True)
     alone = next(kernel for kernel in plain.kernels if kernel.title == main.title)
-    assert "atomics" not in alone.breakdown
+    assert alone.breakdown["atomics"] == main.breakdown["atomics"]  # in turn, not atomically
+    assert alone.seconds >= main.seconds
 
 
 def test_four_warps_together_multiply_faster_than_one() -> None:
@@ -108,7 +109,7 @@ def test_four_warps_together_multiply_faster_than_one() -> None:
     )
     flops = 4 * 16 * 4096**2 * 128
     assert third.breakdown["matrix"] == pytest.approx(flops / 989.4e12)
-    assert second.breakdown["matrix"] == pytest.approx(flops / (132 * 2580 * 1.83e9))
+    assert second.breakdown["matrix"] == pytest.approx(flops / (132 * 2378 * 1.83e9))
     assert second.breakdown["matrix"] > 1.4 * third.breakdown["matrix"]
 
 

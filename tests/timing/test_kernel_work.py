@@ -80,8 +80,9 @@ class Clocked(Machine):
                 # What a block loads once is no part of its trips, nor what a walk finds where it turns.
                 if len(here.loops) > self.grid and not self.stayed(tensor, here):
                     self.counters["loaded"] += self.width(tensor.dtype) * self.area(tensor.axes, here)
-            case Accumulate(atomic=True):
-                self.counters["atomic_bytes"] += 4 * (self.counters["atomics"] - before["atomics"])
+            case Accumulate(tensor=tensor):  # in any order or in a fixed one
+                written = f"{MOVES[-1]} {tensor.name}"
+                self.counters["atomic_bytes"] += 4 * (self.counters[written] - before[written])
         if isinstance(statement, LoadTile | Lookup | Store | Fill | Accumulate):
             tensor = statement.tensor
             moved = sum(self.counters[f"{way} {tensor.name}"] - before[f"{way} {tensor.name}"] for way in MOVES)
@@ -220,7 +221,8 @@ def holds(case: Case) -> None:
     assert sum(demand.requested_bytes for demand in folded.values()) == cost.hbm_bytes
     footprint = max((demand.footprint for demand in folded.values()), default=0)
     assert footprint == cost.footprint_bytes or (footprint < cost.footprint_bytes and folded.keys() < counted.keys())
-    assert sum(demand.atomic_bytes for demand in folded.values()) == 4 * cost.atomics
+    added = sum(demand.atomic_bytes for demand in folded.values())
+    assert added == 4 * cost.atomics or (added > 4 * cost.atomics and case.options["deterministic"])
     assert sum(product.flops for demand in folded.values() for product in demand.products) >= cost.flops
     assert sum(demand.exps for demand in folded.values()) >= cost.exps + cost.tanhs
     assert sum(demand.randoms for demand in folded.values()) >= cost.randoms

@@ -31,7 +31,7 @@ def test_each_level_has_its_traffic_and_the_bound_there(algorithm: str, w: Any) 
     assert sm.moved_bytes == (e.requested_bytes, e.requested_bytes)
     assert l2.moved_bytes == e.dram_bytes
     for level in e.levels:
-        bounds = iomodel.lower_bounds(algorithm, w, sram_bytes=level.capacity_bytes, units=level.units)
+        bounds = iomodel.lower_bounds(w, algorithm=algorithm, sram_bytes=level.capacity_bytes, units=level.units)
         assert level.bound == bounds[level.bound.name]
         assert bounds["compulsory"].bytes <= level.bound.bytes <= level.moved_bytes[1]
     assert l2.bound.bytes <= sm.bound.bytes
@@ -86,8 +86,8 @@ PARTS: list[tuple[str, Any, Any]] = [
 def test_units_with_a_part_each_are_bounded_by_the_bounds_of_the_parts(
     algorithm: str, parts: Any, memory: dict[str, int], units: int
 ) -> None:
-    together = iomodel.lower_bounds(algorithm, parts(units), **memory, units=units)
-    alone = iomodel.lower_bounds(algorithm, parts(1), **memory)
+    together = iomodel.lower_bounds(parts(units), algorithm=algorithm, **memory, units=units)
+    alone = iomodel.lower_bounds(parts(1), algorithm=algorithm, **memory)
     assert together.keys() == alone.keys()
     for name, bound in alone.items():
         assert units * (bound.elements - 2) <= together[name].elements <= units * (bound.elements + 1)

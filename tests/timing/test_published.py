@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
+import hashlib
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,25 @@ def test_the_number_of_rows_of_each_source() -> None:
     assert count("published") == {"2205.14135": 194, "2307.08691": 99, "2407.08608": 104, "elsewhere": 314}
     assert count("published_held_out") == {"2205.14135": 96, "2307.08691": 61, "2407.08608": 87, "elsewhere": 75}
     assert [sum(not row["excluded"] for row in ROWS[name]) for name in FILES] == [328, 267]
+
+
+def test_curves_of_the_other_machines_take_their_roles_in_turn() -> None:
+    """In the order of the SHA-256 of their names, within each device and direction, the first one judges."""
+    rows = read("published_2")
+    curves: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        roles = curves[row["device"], row["direction"]]
+        assert roles.setdefault(row["curve"], row["role"]) == row["role"]
+    for roles in curves.values():
+        ordered = sorted(roles, key=lambda curve: hashlib.sha256(curve.encode()).hexdigest())
+        assert [roles[curve] for curve in ordered] == [("judging", "working")[i % 2] for i in range(len(ordered))]
+
+
+def test_seconds_of_the_other_machines_follow_from_their_values() -> None:
+    for row in read("published_2"):
+        if row["unit"] in SECONDS_PER:
+            assert float(row["seconds"]) == pytest.approx(float(row["value"]) * SECONDS_PER[row["unit"]], rel=1e-5)
+        else:
+            mean = (int(row["head_dim"]) + int(row["value_dim"])) // 2
+            counted = flops({**row, "head_dim": str(mean)})
+            assert float(row["seconds"]) == pytest.approx(counted / float(row["value"]) / 1e12, rel=1e-5)

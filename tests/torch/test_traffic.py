@@ -208,7 +208,7 @@ def test_a_report_prints_and_returns() -> None:
     text = str(report)
     assert "aten.mm (backward)" in text
     assert "norm" in text
-    assert report._repr_html_().startswith("<pre>")
+    assert report._repr_html_().startswith("<table>")
     points = report.roofline().axes[0].get_legend_handles_labels()
     assert points is not None
 

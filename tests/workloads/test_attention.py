@@ -221,7 +221,7 @@ def test_workloads_that_were_used_are_equal_still(make: Callable[[], Any]) -> No
     w, again = make(), make()
     for used in (w, again):
         iomodel.cost("flash2", used, {"block_q": 4, "block_kv": 4})
-        iomodel.lower_bounds("flash2", used, 100)
+        iomodel.lower_bounds(used, algorithm="flash2", sram_elements=100)
     masks = [type(used.mask)(**used.mask.to_dict()) for used in (w, again) if not isinstance(used.mask, str)]
     for mask in masks:
         if isinstance(mask, iomodel.BlockMask | iomodel.Documents):

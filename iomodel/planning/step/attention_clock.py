@@ -7,7 +7,7 @@ and a longer context is never faster because of a better tile. In training they 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
@@ -231,8 +231,11 @@ _PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
 def attention_clock(
     device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None
 ) -> AttentionClock:
-    """Build the attention timer of a device, for the fastest algorithm or a fixed one."""
-    return AttentionClock(device, parameters, algorithm)
+    """Build the attention timer of a device, for the fastest algorithm or a fixed one.
+
+    A call of a model follows layers that read their weights, so that the L2 has no lines to write back.
+    """
+    return AttentionClock(device, replace(parameters, dirty_l2=0.0), algorithm)
 
 
 @dataclass(frozen=True)

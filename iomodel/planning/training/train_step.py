@@ -10,6 +10,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
@@ -43,6 +44,7 @@ from iomodel.planning.training.training_result import TrainingStep
 from iomodel.timing.parameters import DEFAULT, Parameters
 
 
+@strict
 def train_step(
     model: ModelSpec | str,
     hardware: Hardware | str,

@@ -223,7 +223,7 @@ class CallTiles:
     def _rows(self) -> GridRows:
         point = self._point
         lengths, mask = (point["q_len"], point["kv_len"], point["group"]), self.search.called.first.mask
-        return GridRows(*lengths, mask, point["batch"], point["heads"])
+        return GridRows(*lengths, mask, point["batch"], point["heads"], point["page_size"])
 
     def seconds(self, bounded: bool = False) -> Any:
         """Time the tiles, or bound their times from below [s]."""

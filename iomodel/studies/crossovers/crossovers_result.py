@@ -8,7 +8,7 @@ from typing import Any
 
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import check_keys, decoded_fields, decoded_values, named, plain
+from iomodel.common.results import Record, check_keys, decoded_fields, decoded_values, named, plain
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.errors import UnknownNameError
@@ -203,7 +203,7 @@ class Crossovers(Result, Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per ordered pair of algorithms."""
-        return [{n: v for n, v in pair.to_dict().items() if n not in ("below", "formula")} for pair in self.pairs]
+        return [{n: v for n, v in Record.to_dict(pair).items() if n not in ("below", "formula")} for pair in self.pairs]
 
     def tables(self) -> list[Table | str]:
         """Return the tables of the terminal."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from iomodel.common.headers import package_version
 from iomodel.errors import InputError
 from iomodel.studies.sweeps.fields import DEFAULTS, Values, meaning
-from iomodel.studies.sweeps.plan import SweepPlan, package_version
+from iomodel.studies.sweeps.plan import SweepPlan
 from iomodel.studies.sweeps.point_question import ANSWERS
 
 if TYPE_CHECKING:

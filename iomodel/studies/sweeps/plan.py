@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from itertools import product
 from math import ceil, prod
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms import name_of
+from iomodel.common.headers import package_version
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.mask_kind import CAUSAL, FULL
@@ -199,11 +199,3 @@ def _told(values: Values) -> Any:
     if len(values) <= 64:
         return values.tolist()
     return {"count": len(values), "sha256": sha256(values.astype("<i8").tobytes()).hexdigest()}
-
-
-def package_version() -> str:
-    """Return the version of the package, as recorded in results and stores."""
-    try:
-        return version("iomodel")
-    except PackageNotFoundError:
-        return "unknown"

@@ -48,7 +48,7 @@ def statistics(call: Call, block_q: int) -> None:
         sram.free()
 
 
-def gradients_of_keys(call: Call, gradients: KeyGradients, block_q: int, block_kv: int) -> None:
+def gradients_of_keys(call: Call, gradients: KeyGradients, block_q: int, block_kv: int, deterministic: bool) -> None:
     """Run a thread block a key tile: dK and dV stay on chip, each tile of dQ is added to HBM."""
     machine, hbm, sram = call.machine, call.machine.hbm, call.machine.sram
     d, d_v = hbm.arrays["K"].shape[-1], hbm.arrays["V"].shape[-1]
@@ -78,7 +78,7 @@ def gradients_of_keys(call: Call, gradients: KeyGradients, block_q: int, block_k
                 ds = scores.back(tile, do, v, D)
                 dq[:] = machine.matmul(ds, k)
                 dk += machine.matmul(ds.T, q)
-                hbm.add("dQ_acc", at, dq)
+                hbm.add("dQ_acc", at, dq, atomic=not deterministic)
             if visited or not gradients.accumulated:
                 gradients.put("dK", program, keys, dk)
                 gradients.put("dV", program, keys, dv)
@@ -115,6 +115,7 @@ def run(
     written: Written = PLAIN,
     block_q: int,
     block_kv: int,
+    deterministic: bool = False,
 ) -> Run:
     """Run the kernels on O and LSE; gradients of keys that query heads share are always added up in HBM."""
     call = prepare(
@@ -130,7 +131,7 @@ def run(
     statistics(call, block_q)
     if not gradients.accumulated:
         gradients.alloc()
-    gradients_of_keys(call, gradients, block_q, block_kv)
+    gradients_of_keys(call, gradients, block_q, block_kv, deterministic)
     for name in ("D", "LSE_log2"):
         hbm.free(name)
     convert_dq(call)

@@ -1,0 +1,96 @@
+"""Entries of comparisons: one answer of an algorithm on a device each, in one form for times and for traffic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iomodel.common.display import choice_text
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import Record
+from iomodel.counting.choice import chosen_options
+from iomodel.errors import IOModelError
+from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
+from iomodel.solving.question import Question
+from iomodel.solving.solution import Solution
+from iomodel.timing.estimate_result import Estimate
+
+By = Literal["time", "traffic"]
+
+
+@dataclass(frozen=True)
+class Entry(Record):
+    """One answer of a comparison.
+
+    Attributes
+    ----------
+    algorithm, implementation : str
+        What runs, and the kernels that run it; "textbook" for one memory of all live data of a block.
+    hardware : str or None
+        The device; None under a bare budget.
+    choice : mapping of str to Any
+        Tiles, launch and options, as ``tiles=`` of :func:`iomodel.cost` takes them.
+    seconds : float or None
+        The time [s], where the comparison is by time.
+    hbm_bytes : int
+        The bytes that the blocks request [B].
+    """
+
+    algorithm: str
+    implementation: str
+    hardware: str | None
+    choice: Mapping[str, Any]
+    seconds: float | None
+    hbm_bytes: int
+
+    def __str__(self) -> str:
+        """Write the choice in a few words."""
+        sized = {name: size for name, size in self.choice.items() if name in TILE_NAMES | LAUNCH_NAMES}
+        return choice_text(sized, {name: value for name, value in self.choice.items() if name not in sized})
+
+    @classmethod
+    def of(cls, answer: Solution | Estimate, by: By) -> Entry:
+        """Make the entry of an answer."""
+        device, call = answer.hardware, answer.cost.workload
+        searched = answer.searched if isinstance(answer, Solution) else ()
+        options = chosen_options(answer.algorithm, call, answer.cost.options, searched)
+        return cls(
+            answer.algorithm,
+            _kernels_of(answer),
+            None if device is None else device.label,
+            FrozenDict({**answer.tiles, **options}),
+            answer.seconds if by == "time" else None,
+            answer.cost.hbm_bytes,
+        )
+
+
+def _kernels_of(answer: Solution | Estimate) -> str:
+    """Return the implementation of an answer; of an estimate without one, that of its question."""
+    known: str | None = getattr(answer, "implementation", None)
+    if known is not None or isinstance(answer, Solution):
+        return str(known)
+    try:
+        return Question.ask(answer.algorithm, answer.workload, answer.hardware).library.name
+    except IOModelError:  # a declaration or kernels of the user's own
+        return answer.algorithm
+
+
+class Entries:
+    """A comparison with one entry for each answer, the best first."""
+
+    @property
+    @abstractmethod
+    def by(self) -> By:
+        """The quantity that orders the entries."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> Sequence[Solution | Estimate]:
+        """The full answers, in the order of the entries."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The answers in one form, whatever decides, the best first."""
+        return tuple(Entry.of(answer, self.by) for answer in self.answers)

@@ -1,0 +1,144 @@
+"""Signs of the time model: ordered sums, faster units, pages, decoding, SMs, and the intervals of measured times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel import hardware
+from iomodel.timing.error_interval import HALF_WIDTHS, Place, place_of
+from tests.support.device_edits import scaled
+
+BACKWARD = iomodel.Attention(batch=2, heads=8, q_len=2048, head_dim=128, dtype="bf16", direction="backward")
+ORDERED = [
+    ("flash2", "a100-sxm4-80gb", "flash-attention-2"),
+    ("flash2", "b200", "flash-attention-4"),
+    ("flash2", "mi300x", "ck"),
+    ("flash2", "rtx4090", "flash-attention-2"),
+    ("flash3", "h100-sxm5", "flash-attention-3"),
+]
+
+
+def both(name: str, device: str, kernels: str, call: iomodel.Attention) -> list[float]:
+    """Times in any order and in a fixed one [s]."""
+    return [
+        iomodel.estimate(name, call, device, implementation=kernels, deterministic=ordered).seconds
+        for ordered in (False, True)
+    ]
+
+
+@pytest.mark.parametrize(("name", "device", "kernels"), ORDERED)
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_ordered_sums_take_longer_where_blocks_share_a_tile_of_dq(
+    name: str, device: str, kernels: str, mask: str
+) -> None:
+    free, ordered = both(name, device, kernels, BACKWARD.model_copy(update={"mask": mask}))
+    assert ordered > 1.02 * free
+
+
+@pytest.mark.parametrize(("name", "device", "kernels"), ORDERED)
+def test_ordered_sums_of_one_block_take_as_long(name: str, device: str, kernels: str) -> None:
+    """All keys in one tile: no block waits for another."""
+    free, ordered = both(name, device, kernels, BACKWARD.model_copy(update={"kv_len": 48, "q_len": 48}))
+    assert 0.95 * free <= ordered <= 1.05 * free
+
+
+def test_faster_exponentials_shorten_a_forward_pass_of_flash_attention_4() -> None:
+    """On a GB300, whose other rates are those of a GB200, and on an edited GB200."""
+    call = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128, dtype="bf16")
+    times = {name: iomodel.estimate("flash2", call, name).seconds for name in ("gb200", "gb300")}
+    assert times["gb300"] < 0.97 * times["gb200"]
+    faster = scaled(hardware("gb200"), "measured.exp".__eq__, 2)
+    assert iomodel.estimate("flash2", call, faster).seconds < 0.97 * times["gb200"]
+
+
+@pytest.mark.parametrize("implementation", ["flash-attention-3", "flash-attention-2", "flashinfer"])
+def test_smaller_pages_are_never_faster(implementation: str) -> None:
+    times = []
+    for page_size in (256, 128, 64, 16, 1):
+        call = iomodel.Attention(batch=4, heads=8, q_len=1, kv_len=4096, head_dim=128, page_size=page_size)
+        found = iomodel.estimate("split_kv", call, "h100-sxm5", {"block_q": 64, "block_kv": 128}, splits=4, packed=True,
+                                 implementation=implementation)  # fmt: skip
+        times.append(found.seconds)
+    assert times == sorted(times)
+    assert (times[-1] > 1.05 * times[0]) == (implementation == "flash-attention-3")
+
+
+@given(
+    device=st.sampled_from(["a100-sxm4-80gb", "rtx-pro-6000", "b200", "rtx3090"]),
+    keys=st.integers(256, 65536),
+    batch=st.integers(1, 32),
+    more=st.integers(2, 4),
+)
+def test_decoding_takes_longer_with_more_keys_sequences_and_heads(
+    device: str, keys: int, batch: int, more: int
+) -> None:
+    sizes = {"batch": batch, "heads": 8, "kv_heads": 2, "q_len": 1, "kv_len": keys, "head_dim": 128}
+    tiles = {"block_q": 64, "block_kv": 128}
+
+    def seconds(**changed: int) -> float:
+        call = iomodel.Attention(**{**sizes, **changed})
+        return iomodel.estimate(
+            "split_kv", call, device, tiles, splits=1, packed=True, implementation="flash-attention-2"
+        ).seconds
+
+    least = seconds()
+    assert seconds(kv_len=more * keys) >= least
+    assert seconds(batch=more * batch) >= least
+    assert seconds(heads=8 * more, kv_heads=2 * more) >= least
+
+
+@pytest.mark.parametrize("name", ["h100-sxm5", "a100-sxm4-80gb", "mi300x", "l40s"])
+@pytest.mark.parametrize("rows", [16, 512, 4096])
+def test_more_sms_never_slow_a_linear_layer(name: str, rows: int) -> None:
+    device = hardware(name)
+    layer = iomodel.Linear(rows=rows, in_features=4096, out_features=1024)
+    times = [
+        iomodel.estimate("gemm", layer, scaled(device, "compute.units".__eq__, factor)).seconds for factor in (1, 2, 3)
+    ]
+    assert times == sorted(times, reverse=True)
+
+
+def test_an_overwritten_l2_costs_its_lines_where_a_call_reads_them() -> None:
+    """Decoding 268 MB of keys and values on an RTX PRO 6000 evicts 94 MB; a prefill leaves lines of its own."""
+    clean = iomodel.devices.Parameters(dirty_l2=0)
+    decode = iomodel.Attention(batch=32, heads=64, kv_heads=8, q_len=1, kv_len=2048, head_dim=128, dtype="bf16")
+    prefill = iomodel.Attention(heads=8, q_len=2048, head_dim=128, dtype="bf16")
+    one: dict[str, Any] = {"splits": 1, "packed": True}
+    for call, name, written, options in ((decode, "split_kv", 94e6, one), (prefill, "flash2", 0.0, {})):
+        dirty, without = (
+            iomodel.estimate(name, call, "rtx-pro-6000", implementation="flash-attention-2", **options, **more)
+            for more in ({}, {"parameters": clean})
+        )
+        extra = (dirty.breakdown["hbm"] - without.breakdown["hbm"]) * dirty.rates.hbm
+        assert extra == pytest.approx(written, rel=0.1)
+    step = {"batch": 8, "q_len": 1, "kv_len": 8192}
+    plans = [iomodel.step("llama-3-8b", "rtx-pro-6000", **step, **more).seconds for more in ({}, {"parameters": clean})]
+    assert plans[0] == plans[1]
+
+
+def test_an_interval_is_that_of_the_nearest_place_with_rows() -> None:
+    for place, width in HALF_WIDTHS.items():
+        assert Place(*place).half_width == width > 0
+    assert Place("sm_7x", "forward", "long").half_width == HALF_WIDTHS["all", "all", "all"]
+    call = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
+    assert place_of(hardware("h200-sxm"), call, 1e-3) == ("sm_9x", "forward", "long")
+    assert place_of(hardware("mi355x"), call.model_copy(update={"q_len": 1}), 1e-5) == ("CDNA", "decode", "short")
+    window = call.model_copy(update={"mask": iomodel.Window(left=127, right=0)})
+    assert place_of(hardware("gb200"), window, 1e-3) == ("sm_10x", "forward", "window")
+    found = iomodel.estimate("flash2", call, "h100-sxm5")
+    width = 1 + place_of(found.hardware, call, found.seconds).half_width
+    assert found.error == pytest.approx((found.seconds / width, found.seconds * width))
+
+
+def test_intervals_of_an_array_are_those_of_its_calls() -> None:
+    calls = {"q_len": [1, 64, 8192], "kv_len": 8192, "heads": 16, "head_dim": 128, "block_q": 64, "block_kv": 64}
+    found = iomodel.estimate_array("flash2", None, "a100-sxm4-80gb", **calls)
+    low, high = found.error
+    for place in range(3):
+        assert found[place].error == pytest.approx((low[place], high[place]))
+    assert found.records()["error_low"].tolist() == low.tolist()
