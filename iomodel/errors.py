@@ -84,6 +84,14 @@ class SpecError(IOModelError):
     code = "spec"
 
 
+class NotTimedError(InputError):
+    """A part of the question has no time yet; parts that need no time are answered by other functions."""
+
+
+class MissingRateError(SpecError):
+    """A device lacks a figure that a time needs; parts that need no time are answered by other functions."""
+
+
 class UnfinishedError(IOModelError):
     """A sweep cannot go on now: a full disk, a lost scheduler. Its store stays, and a later run resumes it."""
 
@@ -112,12 +120,12 @@ def hinted(given: object, names: Sequence[str]) -> str:
     >>> hinted("casual", ["full", "causal"]), hinted("cudnn", ["flash2"])
     ("did you mean 'causal'? ", 'no kernel of cuDNN is on file; ')
     """
-    from iomodel import synonyms
+    from iomodel.synonyms import absence
 
     near = [repr(name) for name in nearest_names(given, names)]
     if near:
         return f"did you mean {' or '.join(filter(None, [', '.join(near[:-1]), near[-1]]))}? "
-    said = synonyms.absence(given) if isinstance(given, str) else ""
+    said = absence(given) if isinstance(given, str) else ""
     return f"{said}; " if said else ""
 
 
@@ -137,11 +145,11 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     letters, words = _letters(wanted), _words(wanted)
     if not letters:
         return []
-    from iomodel import synonyms
+    from iomodel.synonyms import known, meant
 
-    same = [name for name in names if _letters(name) == letters] or synonyms.meant(wanted, names)
+    same = [name for name in names if _letters(name) == letters] or meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
-    if not near and not synonyms.known(wanted):
+    if not near and not known(wanted):
         near = _edited(wanted, names) or [name for name in names if _words(name) & _numbered(words)]
     return near[:MOST_SUGGESTED]
 

@@ -10,6 +10,7 @@ import typer
 
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.devices_compared import DEVICES, compare_devices, devices_of
 from iomodel.cli.documented import function, given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.numbers import integer
@@ -25,6 +26,7 @@ from iomodel.cli.shared_options import (
     KIND,
     LAUNCHED,
     LIMITS,
+    MEMORY,
     OBJECTIVE,
     RANKED,
     TILE,
@@ -91,7 +93,7 @@ STAIRCASE = "solving.staircase:staircase"
 STEPPED = (WORKLOAD, of(STAIRCASE, "Solver", "unit alignment min_block_kv"), ALGORITHM)
 
 
-@with_options(WORKLOAD, BUDGET, LIMITS, KERNELS, RANKED, ALGORITHM)
+@with_options(WORKLOAD, [DEVICES], MEMORY, LIMITS, KERNELS, RANKED, ALGORITHM)
 def tiles(
     algorithm: Algorithm,
     *,
@@ -108,15 +110,21 @@ def tiles(
     """
     from iomodel.solving.solve import solve
 
-    chosen, form = values.options(arguments), arguments["emit"]
+    devices, chosen, form = devices_of(arguments), values.options(arguments), arguments["emit"]
     limits = values.budget(arguments)
+    if len(devices) > 1:
+        if map or form is not None:
+            raise InputError(f"hardware: {len(devices)} devices given with {'map' if map else 'emit'}; allowed: one")
+        call = values.workload(arguments, algorithm)
+        compare_devices(devices, lambda name: solve(algorithm, call, **{**limits, "hardware": name}, **chosen), json)
+        return
     if map:
         emit(timed_tiles(algorithm, arguments), json)
         return
     if form is None:
         call = values.workload(arguments, algorithm)
         solution = solve(algorithm, call, **limits, **chosen)
-        emit(solution, json)
+        emit(solution, json, explained=True)
         mapped = isinstance(call, Call) and solution.placed and solution.timed and not limits.keys() - MAPPED
         if sys.stdout.isatty() and not json and mapped:
             emit(group(["", *timed_tiles(algorithm, arguments).map()]))
@@ -193,11 +201,11 @@ def check(
     call: Any = values.workload(arguments, algorithm)
     kernels = arguments["implementation"]
     answer = look(algorithm, call, device, sizes, kernels, **chosen)
-    emit(answer, json)
+    emit(answer, json, explained=True)
     return int(fail and not answer.fits)
 
 
-@with_options(WORKLOAD, BUDGET, LIMITS, [IMPLEMENTATION], OBJECTIVE, [APPROXIMATE], ALGORITHM)
+@with_options(WORKLOAD, [DEVICES], MEMORY, LIMITS, [IMPLEMENTATION], OBJECTIVE, [APPROXIMATE], ALGORITHM)
 def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any) -> None:
     """Solve several algorithms and list them side by side, by time on a device or by traffic in a memory.
 
@@ -206,11 +214,14 @@ def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any
     """
     from iomodel.studies.compare import compare as solve_all
 
-    chosen = values.options(arguments)
+    devices, chosen = devices_of(arguments), values.options(arguments)
     call = values.workload(arguments, algorithms[0] if algorithms else None)
-    approximate = bool(arguments["approximate"])
-    limits = values.budget(arguments)
-    emit(solve_all(call, **limits, approximate=approximate, algorithms=algorithms or None, **chosen), json)
+    limits = {**values.budget(arguments), "approximate": bool(arguments["approximate"])}
+    asked = {"algorithms": algorithms or None, **chosen}
+    if len(devices) > 1:
+        compare_devices(devices, lambda name: solve_all(call, **{**limits, "hardware": name}, **asked), json)
+        return
+    emit(solve_all(call, **limits, **asked), json)
 
 
 def _device(arguments: Mapping[str, Any]) -> str:
@@ -282,7 +293,7 @@ def formula(
         emit(stacked(text) if aligned else text)
 
 
-@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, LAUNCHES, ALGORITHM)
+@with_options(WORKLOAD, [DEVICES, IMPLEMENTATION], LAUNCHED, TILE, LAUNCHES, ALGORITHM)
 def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Estimate the time, the limiting resource and the traffic of a call, by default at the shipped tiles.
 
@@ -292,11 +303,17 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     from iomodel.studies.estimate import estimate as run
     from iomodel.timing.parameters import Parameters
 
-    require(arguments, ("hardware",))
+    devices = devices_of(arguments)
+    if not devices:
+        require(arguments, ("hardware",))
     sizes, chosen = values.tiles(arguments), values.options(arguments)
     parameters = Parameters(**given(arguments, PARAMETERS))
     more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
-    emit(run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **more), json)
+    call = values.workload(arguments, algorithm)
+    if len(devices) > 1:
+        compare_devices(devices, lambda name: run(algorithm, call, name, sizes or None, **more), json)
+        return
+    emit(run(algorithm, call, devices[0], sizes or None, **more), json, explained=True)
 
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, [PATTERN])

@@ -13,18 +13,27 @@ PIPE_WIDTH = 120
 """Width of tables outside a terminal, unless COLUMNS is set."""
 
 
+READING = "docs/reading-an-answer.md"
+"""The page that explains the lines of tables."""
+
+
 class ReaderLeftError(Exception):
     """The reader of the output has closed the pipe. Not an OSError, which the option parser would handle."""
 
 
-def emit(answer: Any, as_json: bool = False) -> None:
-    """Print a result: its `to_dict` (or a dict) as one JSON object, or a text or table."""
+def emit(answer: Any, as_json: bool = False, *, explained: bool = False) -> None:
+    """Print a result: its `to_dict` (or a dict) as one JSON object, or a text or table.
+
+    In a terminal the last line of a table that a page explains names the page.
+    """
     try:
         if as_json:
             plain = answer if isinstance(answer, dict) else answer.to_dict()
             _write(json.dumps(plain, indent=2, allow_nan=False))
         else:
             _write(answer if isinstance(answer, str) else _drawn(answer))
+            if explained and sys.stdout.isatty():
+                _write(f"\nwhat each line means: {READING}")
     except BrokenPipeError:
         _discard()
         raise ReaderLeftError from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from iomodel.cli.signature import Options, option, switch, with_options
 from iomodel.common.output_files import writable
 from iomodel.common.yaml_files import spec_names
 from iomodel.devices.device import list_hardware
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, IOModelError, MissingRateError, NotTimedError, shown
 
 PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pareto:pareto"
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
@@ -67,8 +68,11 @@ def service(path: str) -> list[Callable[[], Options]]:
     """Declare the service options that a function takes."""
     types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
     groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
-    memory = "memory_utilization overhead_bytes engine step_tokens step_requests"
-    return [of(path, "Types", types), of(path, "Memory", memory), *groups]
+    return [
+        of(path, "Types", types),
+        of(path, "Memory", "memory_utilization overhead_bytes engine step_tokens step_requests moe_backend"),
+        *groups,
+    ]
 
 
 SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
@@ -97,7 +101,22 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
     prices = _price_table(price, [arguments["hardware"]])
     if prices is not None:
         question["price"] = _only_price(prices, arguments["hardware"])
-    _emit_plan(function(PLAN)(model, **question), arguments["emit"], json)
+    named: Any = model
+    try:
+        answer = function(PLAN)(named, **question)
+    except (NotTimedError, MissingRateError) as error:
+        if arguments["emit"] is not None:
+            raise
+        emit(_memory_alone(named, question, error), json)
+        return
+    _emit_plan(answer, arguments["emit"], json)
+
+
+def _memory_alone(model: Any, question: Mapping[str, Any], error: IOModelError) -> Any:
+    """Answer the memory of a plan whose times are unknown, and state why they are."""
+    timed = ("count", "batch", "price", "load", "sensitivity", "layouts", "clients", "ttft", "tpot")
+    asked = {name: value for name, value in question.items() if name not in timed}
+    return replace(function("planning.memory_plan:memory_plan")(model, **asked), missing=str(error))
 
 
 @with_options(
@@ -264,7 +283,7 @@ def _device(best: Any, names: Iterable[str] | None) -> Any:
 def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     """Print a plan, or the command line of an engine for it."""
     if engine is None:
-        emit(result, as_json)
+        emit(result, as_json, explained=True)
         return
     from iomodel.planning.engine_flags import engine_flags
 

@@ -242,6 +242,7 @@ OF_RECURRENCE = [
 KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED, *OF_LAYER, *OF_RECURRENCE]
 """Fields that a formula depends on, without numbers, with features by name."""
 BUDGET = of(SOLVE, "Budget: exactly one", "hardware sram_bytes sram_elements")
+MEMORY = of(SOLVE, "Budget: exactly one", "sram_bytes sram_elements")
 LIMITS = of(SOLVE, "Solver", "alignment min_block_kv epsilon")
 OBJECTIVE = of(SOLVE, "Solver", "objective")
 APPROXIMATE = switch(

@@ -38,9 +38,13 @@ def option(
     return _parameter(name, Annotated[str | None, info])
 
 
-def several(name: str, help: str, panel: str, metavar: str = "FILE") -> inspect.Parameter:
-    """Declare an option that may be repeated, None by default."""
-    info = typer.Option(_dashed(name), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+def several(
+    name: str, help: str, panel: str, metavar: str = "FILE", names: Callable[[], list[str]] | None = None
+) -> inspect.Parameter:
+    """Declare an option that may be repeated, None by default; completion offers what `names` returns."""
+    info = typer.Option(
+        _dashed(name), help=help, rich_help_panel=panel, metavar=metavar, autocompletion=names, show_default=False
+    )
     return _parameter(name, Annotated[list[str] | None, info])
 
 

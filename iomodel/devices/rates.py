@@ -9,7 +9,7 @@ from iomodel.common.cache import per_device
 from iomodel.common.display import percent
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.errors import SpecError
+from iomodel.errors import MissingRateError
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class _Figures(dict[str, float]):
     def needed(self, path: str, text: str) -> float:
         """Look up a figure, or raise SpecError."""
         if path not in self:
-            raise SpecError(f"{path}: {self.label} lacks it; {text}")
+            raise MissingRateError(f"{path}: {self.label} lacks it; {text}")
         return self[path]
 
     def whole(self, path: str) -> int | None:

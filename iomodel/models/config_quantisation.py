@@ -166,10 +166,12 @@ def dtypes_of(
 ) -> tuple[Layers, dict[str, str]]:
     """Read the types of the released weights: of the model, and of matrices that differ from it."""
     plain = _plain(fields, outer, notes)
+    stated = fields.optional(fields.text, "mamba_ssm_cache_dtype", "mamba_ssm_dtype")
+    states = {"state_dtype": DTYPES[stated]} if stated in DTYPES else {}
     scheme = read_scheme(fields, outer, beside, notes)
     if scheme is None:
-        return layers, {"dtype": plain}
-    facts = {} if scheme.kv_dtype is None else {"kv_dtype": scheme.kv_dtype}
+        return layers, {"dtype": plain, **states}
+    facts = states if scheme.kv_dtype is None else {"kv_dtype": scheme.kv_dtype, **states}
     if scheme.unsupported is not None:
         notes.append(
             f"The quantization_config of {shown(scheme.unsupported, 40)} is not supported; the weights are assumed to "

@@ -31,7 +31,15 @@ class State(NamedTuple):
     @property
     def bytes(self) -> int:
         """Size of the state [B]."""
-        return STATE_BYTES * self.recurrent + CONVOLUTION_BYTES * self.convolution
+        return self.sized(STATE_BYTES)
+
+    def sized(self, element: int) -> int:
+        """Compute the size of the state with elements of the recurrence of some size [B].
+
+        >>> State(recurrent=100, convolution=10).sized(2)
+        220
+        """
+        return element * self.recurrent + CONVOLUTION_BYTES * self.convolution
 
 
 class Widths(NamedTuple):

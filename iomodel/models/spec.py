@@ -62,6 +62,7 @@ class ModelFacts(Group):
     expert_dtype: WeightType | None = None
     head_dtype: WeightType | None = None
     kv_dtype: KVType | None = None
+    state_dtype: WeightType | None = None
     max_positions: Count | None = None
     lm_head_bias: Switch = False
     side: tuple[SideLayer, ...] = Field(default=(), max_length=100)
@@ -82,6 +83,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
     dtype, expert_dtype, head_dtype : type of the released matrices; of those of the experts, and of the output layer,
         if different. Layers name the types of single matrices.
     kv_dtype : type of the KV cache that the checkpoint recommends; None if it recommends none.
+    state_dtype : type of the states of recurrences that the checkpoint states; None if it states none.
     max_positions : longest supported context [tokens].
     layers : every decoder layer, in order.
     lm_head_bias : the output layer adds a bias.

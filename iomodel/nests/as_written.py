@@ -12,7 +12,7 @@ order                 "serpentine": every second query tile walks the keys backw
 ====================  ==================================================================================================
 
 All are off by default, and each applies to the nest of a call with its features. The sources that each one describes
-are in ``docs/as-written.md``.
+are in ``docs/features.md``.
 """
 
 from __future__ import annotations

@@ -80,6 +80,7 @@ def _simulated(
         overhead_bytes=service.overhead_bytes,
         step_tokens=service.step_tokens,
         step_requests=service.step_requests,
+        moe_backend=service.moe_backend,
         prefix_cache=service.prefix_cache,
         speculation=service.speculation,
         lora=service.lora,

@@ -56,6 +56,16 @@ class Engine:
         First letters of the architectures that the engine runs on.
     divides : "keys and values", "latents" or None
         Caches whose tokens the engine divides among ranks in the server that also prefills.
+    shares_blocks : bool
+        Layers of several kinds draw blocks of one size, as in :mod:`iomodel.planning.cache_blocks`.
+    state_ratio : Fraction or None
+        Memory of the states over that of the caches, if states have a pool of their own [-].
+    state_slots : int
+        Places in that pool for each request in flight: for its state, and for those of prefixes [-].
+    window_ratio : Fraction or None
+        Tokens of the pool of layers with windows over those of other layers, if these have a pool of their own [-].
+    narrow_states : frozenset of str
+        Kinds of recurrences whose states have 16 bits an element, where the checkpoint states no type.
     """
 
     name: str
@@ -67,6 +77,11 @@ class Engine:
     mixes: bool
     architectures: tuple[str, ...] = ("sm_", "gfx")
     divides: Literal["keys and values", "latents"] | None = None
+    shares_blocks: bool = False
+    state_ratio: Fraction | None = None
+    state_slots: int = 1
+    window_ratio: Fraction | None = None
+    narrow_states: frozenset[str] = frozenset()
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -87,11 +102,39 @@ class Engine:
 
 
 ENGINES = {
-    "vllm": Engine("vllm", "all", 0.9, 16, 8192, 1024, True, divides="keys and values"),
-    "sglang": Engine("sglang", "weights and cache", None, 1, 8192, 2048, False, divides="latents"),
+    "vllm": Engine(
+        "vllm",
+        "all",
+        0.9,
+        16,
+        8192,
+        1024,
+        True,
+        divides="keys and values",
+        shares_blocks=True,
+        narrow_states=frozenset({"mamba1", "mamba2", "gated_deltanet", "short_convolution"}),
+    ),
+    "sglang": Engine(
+        "sglang",
+        "weights and cache",
+        None,
+        1,
+        8192,
+        2048,
+        False,
+        divides="latents",
+        state_ratio=Fraction(9, 10),
+        state_slots=5,
+        window_ratio=Fraction(8, 10),
+    ),
     "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",)),
 }
-"""Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0."""
+"""Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0.
+
+The states of vLLM: ``MambaStateDtypeCalculator`` of vllm/model_executor/layers/mamba/mamba_utils.py. The pools of
+SGLang: ``mamba_full_memory_ratio``, five places for each running request with the radix cache
+(sglang/srt/mem_cache/kv_cache_configurator.py; the log of sgl-project/sglang#38846), and ``swa_full_tokens_ratio``.
+"""
 OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 """Names of engines by the first word of their commands."""
 
@@ -166,6 +209,8 @@ class Reserve(NamedTuple):
     overhead: int
     low: int | None
     high: int | None
+    parts: tuple[tuple[str, int], ...] = ()
+    """What the overhead consists of [B]."""
 
 
 def seen_capacity(device: Hardware) -> int:
@@ -216,7 +261,7 @@ def reserve(
     layout: Layout,
     weights: int,
     utilization: float | None,
-    tokens: int | None = None,
+    limits: tuple[int | None, int | None] = (None, None),
 ) -> Reserve:
     """Compute the memory that an engine uses and keeps on a device with some weights.
 
@@ -236,12 +281,12 @@ def reserve(
         Weights on the device [B].
     utilization : float or None
         Share of memory that the engine is given [-]; None for its default.
-    tokens : int, optional
-        Most tokens of a step; by default that of the engine.
+    limits : (int or None, int or None)
+        Most tokens and most requests of a step; None for those of the engine.
     """
     total = seen_capacity(device)
-    usual, requests = step_limits(engine, device)
-    budget = usual if tokens is None else tokens
+    usual = step_limits(engine, device)
+    budget, requests = (default if given is None else given for given, default in zip(limits, usual, strict=True))
     peers = (layout.devices - 1) * PER_PEER
     forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":
@@ -252,10 +297,15 @@ def reserve(
     if engine.share_of == "all":
         sampler = int(LOGIT_BYTES * requests * model.vocab_size) + 2 * budget * model.hidden_size
         overhead = NON_TORCH + peers + max(forward, sampler)
-        return Reserve(int(share * total), overhead, overhead - max(forward, sampler) // 4, overhead + GRAPHS[1])
+        largest = ("activations of a step", forward) if forward > sampler else ("the sampler of a step", sampler)
+        parts = ("outside the allocator", NON_TORCH), ("communicators", peers), largest
+        low, high = overhead - max(forward, sampler) // 4, overhead + GRAPHS[1]
+        return Reserve(int(share * total), overhead, low, high, parts)
     kept = CONTEXT + peers + forward
     headroom = int((1 - share) * max(0, total - kept - weights))
-    return Reserve(total, kept + headroom, kept + headroom - forward // 2, kept + headroom + GRAPHS[1])
+    named = ("the process", CONTEXT), ("communicators", peers), ("activations of a step", forward)
+    low, high = kept + headroom - forward // 2, kept + headroom + GRAPHS[1]
+    return Reserve(total, kept + headroom, low, high, (*named, ("the share that is left free", headroom)))
 
 
 def static_share(total: int, layout: Layout, tokens: int) -> Fraction:

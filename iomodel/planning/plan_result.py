@@ -11,6 +11,7 @@ from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
 from iomodel.planning.intervals import tpot_interval, ttft_interval
 from iomodel.planning.layout_search import LayoutRate
+from iomodel.planning.memory_parts import memory_tables
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import Figures
 from iomodel.planning.sensitivity import Sensitivity
@@ -239,6 +240,7 @@ def _tables(plan: Plan) -> list[Table | str]:
     if plan.sensitivities:
         table = Table.of("Effect of more resources", Sensitivity, plan.sensitivities)
         drawn.append(table.with_names("one more per device", [effect.title for effect in plan.sensitivities]))
+    drawn += memory_tables(plan.memory)
     return [*drawn, *trusted(plan.left_out, plan.assumed), *(f"note: {note}" for note in plan.notes)]
 
 

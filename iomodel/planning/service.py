@@ -19,7 +19,18 @@ from iomodel.errors import InputError, shown, shown_name
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
-from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
+from iomodel.planning.engines import (
+    ENGINES,
+    Engine,
+    Reserve,
+    as_engine,
+    check_architecture,
+    reserve,
+    seen_capacity,
+    step_limits,
+)
+from iomodel.planning.loaded_weights import as_backend, padded_bytes, usual_backend
+from iomodel.planning.memory_parts import log_lines, memory_parts
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service_memory import Fit, RequestMemory
 from iomodel.planning.service_options import ServiceOptions
@@ -61,7 +72,9 @@ class Service:
     engine : Engine or None
         Engine whose memory, blocks and batches are assumed.
     step_tokens, step_requests : int or None
-        Most tokens, and most requests, of a step of each data-parallel group; None for the default of the engine.
+        Most tokens and most requests of a step; None for those of the engine.
+    moe_backend : str or None
+        Kernels of experts in mxfp4, by :data:`iomodel.planning.loaded_weights.BACKENDS`; None for those of the engine.
     prefix_cache : PrefixCache or None
         Tokens of prompts that are cached before their prefill.
     speculation : Speculation or None
@@ -79,10 +92,11 @@ class Service:
     overhead_bytes: int | None
     engine: Engine | None = None
     step_tokens: int | None = None
+    step_requests: int | None = None
+    moe_backend: str | None = None
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
     lora: Lora | None = None
-    step_requests: int | None = None
 
     @property
     def name(self) -> str:
@@ -149,9 +163,8 @@ class Service:
         """Memory of requests on a rank."""
         dtype = self.types.get("kv_dtype") or self.model.kv_dtype or self.types.get("dtype")
         page = self.page_size or (self.engine.block if self.engine else None)
-        return RequestMemory(
-            self.layout, known_kv_dtype(dtype or served(self.model.dtype)), page, shared=self.shared_tokens
-        )
+        kept = known_kv_dtype(dtype or served(self.model.dtype))
+        return RequestMemory(self.layout, kept, page, self.shared_tokens, self.engine, self.model.state_dtype)
 
     @cached_property
     def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:
@@ -172,10 +185,15 @@ class Service:
 
     def most_requests(self, device: Hardware) -> int:
         """Compute the requests that a replica takes: as many as fit, up to the engine's limit in each group."""
-        fits, groups = self.memory(device).fits, self.layout.data_parallel
-        if self.step_requests is not None:
-            return min(fits, self.step_requests * groups)
-        return fits if self.engine is None else min(fits, step_limits(self.engine, device)[1] * groups)
+        fits = self.memory(device).fits
+        if self.engine is None:
+            return fits if self.step_requests is None else min(fits, self.step_requests * self.layout.data_parallel)
+        return min(fits, self.limits(device)[1] * self.layout.data_parallel)
+
+    def limits(self, device: Hardware) -> tuple[int, int]:
+        """Return the most tokens and requests of a step of the engine."""
+        usual = step_limits(self.engine or ENGINES["vllm"], device)
+        return self.step_tokens or usual[0], self.step_requests or usual[1]
 
     def _fullest(self, device: Hardware) -> Fit:
         layers = stage_layers(self.model, self.layout)
@@ -196,24 +214,47 @@ class Service:
             weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.layers, 0)
             request += draft.requests.own(draft.model.counted, self.tokens)
             shared += draft.requests.of_prefix(draft.model.counted)
+        padded = self._padding(device, counted)
+        weights += padded
         kept = self._reserve(device, layers, weights)
-        overhead, low, high = kept.overhead, kept.low, kept.high
         if self.overhead_bytes is not None:
-            overhead, low, high = self.overhead_bytes, None, None
-        return Fit(
+            kept = Reserve(kept.usable, self.overhead_bytes, None, None)
+        blocks = self.requests.blocks(counted)
+        room = kept.usable - weights - kept.overhead - shared
+        fit = Fit(
             capacity=capacity(device) if self.engine is None else seen_capacity(device),
             usable=kept.usable,
             weights=weights,
-            overhead=overhead,
+            overhead=kept.overhead,
             token_bytes=sum(times * self.requests.cache(layer, 1, paged=False) for layer, times in counted.items()),
             request_bytes=request,
             groups=self.layout.data_parallel,
-            block=1 if self.engine is None else self.engine.block,
-            overhead_low=low,
-            overhead_high=high,
+            block=blocks.block if blocks else 1 if self.engine is None else self.engine.block,
+            overhead_low=kept.low,
+            overhead_high=kept.high,
             shared_bytes=shared,
             cache_ranks=self.layout.decode_context_parallel,
+            padding=padded,
+            block_bytes=blocks.bytes if blocks else 0,
+            block_groups=len(blocks.groups) if blocks else 1,
+            charged=blocks.charged(self.tokens, self.limits(device)[0]) if blocks else 0,
+            pools=self.requests.pools(counted, self.tokens, room),
         )
+        parts = tuple(memory_parts(fit, kept.parts))
+        return replace(fit, parts=parts, log=log_lines(fit, self.engine, self.tokens))
+
+    def _padding(self, device: Hardware, counted: Mapping[DecoderLayer, int]) -> int:
+        """Compute the bytes that kernels of the engine add to the experts of a stage [B]."""
+        if self.engine is None:
+            return 0
+        usual, own = self.weights.types.experts, self.weights.released
+        narrow = [
+            (layer, times)
+            for layer, times in counted.items()
+            if ((layer.dtypes.get("expert up") if own else None) or usual) == "mxfp4"
+        ]
+        backend = self.moe_backend or usual_backend(self.engine.name, device)
+        return padded_bytes(narrow, self.model.hidden_size, self.layout, backend)
 
     def _reserve(self, device: Hardware, layers: Sequence[DecoderLayer], weights: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
@@ -221,9 +262,8 @@ class Service:
             share = Fraction(repr(self.memory_utilization or UTILIZATION))
             return Reserve(int(share * capacity(device)), OVERHEAD, None, None)
         check_architecture(self.engine, device)
-        return reserve(
-            self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, self.step_tokens
-        )
+        limits = self.step_tokens, self.step_requests
+        return reserve(self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, limits)
 
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""
@@ -268,16 +308,16 @@ def as_service(
         memory_utilization=None if share is None else as_share("memory_utilization", share),
         overhead_bytes=None if overhead is None else as_integer("overhead_bytes", overhead, least=0),
         engine=engine,
-        step_tokens=_limit(options, "step_tokens"),
-        step_requests=_limit(options, "step_requests"),
+        moe_backend=as_backend(options.get("moe_backend")),
+        step_tokens=_limit("step_tokens", options.get("step_tokens")),
+        step_requests=_limit("step_requests", options.get("step_requests")),
         prefix_cache=_prefix_cache(options.get("prefix_cache"), lengths["prompt"], layout),
         speculation=_speculation(options.get("speculation"), spec),
         lora=lora,
     )
 
 
-def _limit(options: Mapping[str, Any], name: str) -> int | None:
-    value = options.get(name)
+def _limit(name: str, value: object) -> int | None:
     return None if value is None else as_integer(name, value)
 
 

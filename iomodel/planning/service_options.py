@@ -44,6 +44,7 @@ class CapacityOptions(StepOptions, total=False):
     engine: str | None
     step_tokens: int | None
     step_requests: int | None
+    moe_backend: str | None
 
 
 class ServiceOptions(CapacityOptions, total=False):
@@ -75,10 +76,13 @@ class ServiceOptions(CapacityOptions, total=False):
     overhead_bytes : int, optional
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
-        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang", "tensorrt-llm", or
-        "trtllm-bench", which sets the requests and tokens of a step by the memory as that benchmark does.
-    step_tokens, step_requests : int, optional
-        Most tokens, and most requests, of a step of each data-parallel group; by default those of the engine.
+        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
+    step_tokens : int, optional
+        Most tokens of a step of the engine, such as ``--max-num-batched-tokens``; by default its own [tokens].
+    step_requests : int, optional
+        Most requests in a step of the engine, such as ``--max-num-seqs``; by default its own [-].
+    moe_backend : str, optional
+        Kernels that pad experts in mxfp4 under an engine: "marlin", "triton" or "flashinfer"; by default its own.
     prefix_cache : PrefixCache, optional
         Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
     speculation : Speculation, optional

@@ -1,6 +1,6 @@
 """Parameters of the time model without a datasheet figure, with their meanings and sources.
 
-They hold for every device, algorithm and shape. None is fitted to a row; `docs/accuracy.md` lists the calibration rows.
+They hold for every device, algorithm and shape. `docs/time-model.md` names the source or the rows that chose each.
 """
 
 from __future__ import annotations

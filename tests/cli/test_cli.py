@@ -405,11 +405,26 @@ def test_a_tile_that_does_not_fit_fails_on_request(run):
 def test_bounds_and_the_optimum_are_those_of_the_library(answer):
     told = json.loads(answer(f"bounds flash2 {SHAPE} --sram-elements 51200 --json"))["bounds"]
     w = iomodel.Attention(q_len=512, head_dim=64)
-    assert told == {name: bound.to_dict() for name, bound in iomodel.lower_bounds(w, algorithm="flash2", sram_elements=51200).items()}
+    assert told == {
+        name: bound.to_dict()
+        for name, bound in iomodel.lower_bounds(w, algorithm="flash2", sram_elements=51200).items()
+    }
     every = json.loads(answer(f"bounds {SHAPE} --sram-elements 51200 --json"))["bounds"]
     assert every.keys() == iomodel.lower_bounds(w, sram_elements=51200).keys()
     assert answer("optimum flash2 --mask causal") == f"{iomodel.optimum('flash2', 'causal')}\n"
     assert answer("optimum flash2") == answer("formula flash2 --leading")
+
+
+@pytest.mark.parametrize("command", ["tiles flash2", "estimate flash2", "compare flash2 standard"])
+def test_devices_are_compared(answer, command):
+    both, each = ["h100-sxm5", "b200"], {}
+    for name in both:
+        each[name] = json.loads(answer(f"{command} {SHAPE} --hardware {name} --json"))
+    line = f"{command} {SHAPE} --hardware {' --hardware '.join(both)}"
+    assert json.loads(answer(f"{line} --json"))["devices"] == each
+    assert all(name in answer(line) for name in both)
+    mixed = answer(f"{command} {SHAPE} --hardware h100-sxm5 --hardware no-such-device")
+    assert "'no-such-device' is unknown" in " ".join(mixed.split())
 
 
 def test_a_step_is_that_of_the_library(answer):

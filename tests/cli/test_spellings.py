@@ -10,8 +10,7 @@ from iomodel.cli.app import main
 from iomodel.cli.commands import COMMANDS, Commands
 from iomodel.cli.spellings import command_meant, respelled
 from iomodel.errors import InputError
-from iomodel.synonyms import ABSENT, LIKELY, SAME, key, known, meant, same
-from iomodel.workloads.dtypes import WEIGHT_SIZE
+from tests.support.inside import ABSENT, LIKELY_MEANT, SAME, WEIGHT_SIZE, key, known, meant, same
 
 CALL = "--q-len 512 --head-dim 64"
 H100 = "--hardware h100-sxm5"
@@ -72,7 +71,7 @@ HINTED = {
     f"tiles flash2 {CALL} {H100} --mask sliding": "mask: 'sliding' is unknown; did you mean 'window'?",
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",
     f"tiles flash2 {CALL} {H100} --dtype fp4": "kv_dtype",
-    f"estimate flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
+    f"check flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
     "calibrate --gpu h100-sxm5": "--gpu: no option of iomodel calibrate",
@@ -158,7 +157,7 @@ def test_every_name_of_the_table_is_a_name_of_the_product():
     ]
     taken = {key(form) for parser in parsers for parameter in parser.params for form in parameter.opts}
     offered = {value for parser in parsers for parameter in parser.params for value in completed(parameter)}
-    names = {name for names in (*SAME, *LIKELY) for name in names.split()}
+    names = {name for names in (*SAME, *LIKELY_MEANT) for name in names.split()}
     assert names - taken - offered - {*COMMANDS, *WEIGHT_SIZE} == UNTYPED
 
 

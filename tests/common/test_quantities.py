@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import Attention, Layout, PrefixCache
-from iomodel.cli import numbers
 from iomodel.common.quantities import LIKELY, SUFFIXES, count, quantity
+from tests.support.inside import numbers
 
 CHAT = {"prompt": 1000, "output": 100, "load": 1.0}
 

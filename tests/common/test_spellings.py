@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import Attention, BlockMask, Documents, Linear, VarlenAttention, Window
 from iomodel.common.spellings import DTYPES, dtype_name
-from iomodel.nests.alphabet import ALPHABET
-from iomodel.nests.symbols import BY_NAME, LETTERS
-from iomodel.synonyms import SAME
-from iomodel.workloads.workload import ELEMENT_SIZE
+from tests.support.inside import ALPHABET, BY_NAME, ELEMENT_SIZE, LETTERS, SAME
 
 CALL = Attention(heads=8, kv_heads=2, q_len=128, head_dim=64, mask="causal")
 

@@ -25,8 +25,7 @@ from iomodel.counting.bound_values import (
 )
 from iomodel.counting.bounds import divided_keys
 from iomodel.nests import d, d_v
-from iomodel.nests.feature_names import FEATURE_NAMES
-from tests.support.inside import M, Mask
+from tests.support.inside import FEATURE_NAMES, M, Mask
 from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
 
 

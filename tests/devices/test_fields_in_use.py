@@ -131,7 +131,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "measured.l2_latency": ("a100-sxm4-80gb", 2, "diagnosis"),
     "memory.accumulator.per_sm": ("b200", 2, "fits"),
     "memory.hbm.bandwidth": ("a10", 2, "decode"),
-    "memory.hbm.capacity": ("a10", 2, "plan"),
+    "memory.hbm.capacity": ("a30", 2, "plan"),
     "memory.hbm.capacity_reported": ("a100-sxm4-40gb", 2, "plan"),
     "memory.l1.per_sm": ("mi250x", 2, "diagnosis"),
     "memory.l2.bandwidth": ("a100-sxm4-80gb", 0.5, "diagnosis of decode"),

@@ -45,6 +45,7 @@ RECORDS: dict[str, str] = {
     "MLPLayer.activation": "elementwise work is bound by memory, whatever the function",
     "Indexer.block": "as many keys are read, in longer runs; a topk of no whole blocks is refused",
     "ModelFile.max_positions": "a bound of plans",
+    "ModelFile.state_dtype": "the type of states under an engine alone, tests/planning/test_startup_logs.py",
     "ModelFile.schema_version": "the layout of the file, of which there is one",
     "ModelFile.name": "a name",
     "ModelFile.title": "a name",

@@ -14,6 +14,7 @@ from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
 from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
+from iomodel.cli import numbers
 from iomodel.cli.app import main
 from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
 from iomodel.common import derived
@@ -43,15 +44,24 @@ from iomodel.devices.levels import memory_levels
 from iomodel.devices.quantity import Group, Quantity
 from iomodel.devices.rates import has_rates, rates
 from iomodel.errors import shown
-from iomodel.nests.alphabet import ATTENTION_TILES, GEMM_TILES, NUMBERS, SCAN_TILES, TILE_NAMES, TILES, WORKLOAD
+from iomodel.nests.alphabet import (
+    ALPHABET,
+    ATTENTION_TILES,
+    GEMM_TILES,
+    NUMBERS,
+    SCAN_TILES,
+    TILE_NAMES,
+    TILES,
+    WORKLOAD,
+)
 from iomodel.nests.execution import PIPELINED
-from iomodel.nests.feature_names import other_of
+from iomodel.nests.feature_names import FEATURE_NAMES, other_of
 from iomodel.nests.features import FEATURES
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, ShippedTile
 from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
-from iomodel.nests.symbols import BY_NAME, NAME_OF, H_k, M, N, b, m_1, n_1, stages
+from iomodel.nests.symbols import BY_NAME, LETTERS, NAME_OF, H_k, M, N, b, m_1, n_1, stages
 from iomodel.placement.contents import contents
 from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for
@@ -63,6 +73,8 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
+from iomodel.synonyms import ABSENT, SAME, key, known, meant, same
+from iomodel.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
@@ -75,4 +87,5 @@ from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.workload import ELEMENT_SIZE
 from iomodel.workloads.workload_kinds import KINDS

@@ -90,4 +90,5 @@ def test_units_with_a_part_each_are_bounded_by_the_bounds_of_the_parts(
     alone = iomodel.lower_bounds(parts(1), algorithm=algorithm, **memory)
     assert together.keys() == alone.keys()
     for name, bound in alone.items():
-        assert units * (bound.elements - 2) <= together[name].elements <= units * (bound.elements + 1)
+        phase = 2 * memory["sram_elements"]  # a part of a phase more in each unit than in all together
+        assert units * (bound.elements - 2 - phase) <= together[name].elements <= units * (bound.elements + 1)

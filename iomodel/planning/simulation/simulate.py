@@ -13,7 +13,7 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.checked_numbers import as_real
-from iomodel.planning.engines import as_engine, step_limits
+from iomodel.planning.engines import as_engine
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layout_search import Wanted, rated
 from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
@@ -134,10 +134,10 @@ def simulate(
     need = _memory_of(served, arriving)
     _check_memory(served, device, arriving, need)
     fits = memory.left // int(need.min())
-    if served.step_requests is not None:
+    if serving is not None:
+        fits = min(fits, served.limits(device)[1], memory.slots or fits)
+    elif served.step_requests is not None:
         fits = min(fits, served.step_requests)
-    elif serving is not None:
-        fits = min(fits, step_limits(serving, device)[1])
     limit = fits if most is None else min(most, fits)
     together = min(limit, arriving.concurrency or limit, len(need))
     chunked, each = order == "chunked", served.tokens_at_once

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from iomodel.errors import InputError
+from iomodel.errors import NotTimedError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.indexer import Indexer
@@ -106,7 +106,7 @@ def _calls(attention: AttentionLayer, at: StepSetting) -> Iterator[Attention]:
 def _compressed(attention: AttentionLayer, at: StepSetting) -> Attention:
     """Build the call of one query over its window and compressed entries."""
     if at.q_len != 1:
-        raise InputError(
+        raise NotTimedError(
             f"q_len: {at.q_len} given; allowed: 1, because a prefill through compressed attention is not timed yet"
         )
     keys = attention.cached_tokens(at.kv_len)

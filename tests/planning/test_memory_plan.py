@@ -1,0 +1,47 @@
+"""Memory of a plan without its times, and what the command answers where times are unknown."""
+
+import json
+
+import pytest
+
+from iomodel import plan
+from iomodel.cli.app import main
+from iomodel.errors import IOModelError, MissingRateError, NotTimedError
+from iomodel.planning.memory_plan import memory_plan
+
+CHAT = {"prompt": 2048, "output": 256}
+
+
+@pytest.mark.parametrize("engine", [None, "vllm", "sglang"])
+def test_memory_alone_is_that_of_a_plan(engine):
+    whole, alone = (ask("llama-3.1-8b", "h100-sxm5", engine=engine, **CHAT) for ask in (plan, memory_plan))
+    assert (alone.memory, alone.batch, alone.layout) == (whole.memory, whole.batch, whole.layout)
+    assert sum(part.bytes for part in alone.memory.parts) == alone.memory.usable
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "kind"),
+    [
+        ("deepseek-v4-flash", "b200", NotTimedError),
+        ("qwen3-8b", "p40", MissingRateError),
+        ("qwen3-8b", "t4", MissingRateError),
+    ],
+)
+def test_what_has_no_time_has_memory(model, device, kind, capsys):
+    asked = {"prompt": 2048, "output": 256, "weight_dtype": "int4-g128"}
+    with pytest.raises(kind):
+        plan(model, device, **asked)
+    found = memory_plan(model, device, **asked)
+    assert found.memory.fits > 0
+    words = ["--prompt", "2048", "--output", "256", "--weight-dtype", "int4-g128", "--hardware", device, "--json"]
+    assert main(["plan", model, *words]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["memory"]["fits"] == found.memory.fits
+    assert answer["missing"]
+
+
+def test_a_wrong_argument_is_no_missing_time(capsys):
+    assert main(["plan", "deepseek-v4-flash", "--hardware", "b200", "--prompt", "0", "--output", "1"]) != 0
+    assert "prompt: 0 given" in capsys.readouterr().err
+    with pytest.raises(IOModelError):
+        memory_plan("deepseek-v4-flash", "b200", prompt=8, output=0)
