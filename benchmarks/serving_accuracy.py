@@ -1,11 +1,15 @@
 """Hold the serving model against published end-to-end figures, by kind of figure.
 
     python benchmarks/serving_accuracy.py [--rows KIND [--held-out]]
+    python benchmarks/serving_accuracy.py --newcomer [--judging] [--engine]
 
 The rows are those of tests/measured/serving.csv (calibration) and serving_held_out.csv, as benchmarks/serving_split.py
 divided them. A row that the library refuses counts as an error of 100 %. A naive estimate stands beside the model: the
 bytes of weights and cache over the bandwidth, or the FLOPs over 60 % of the peak, whichever takes longer. The spread
 between engines is the median difference between two engines on one set-up: no model of "the engine" can do better.
+
+With `--newcomer`, each row of these files and of serving_more.csv is one call of `plan`, as serving_newcomer.py states:
+rows that choose parameters, and with `--judging` those that only judge.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.offline_run import run_seconds  # noqa: E402
+from benchmarks.serving_newcomer import ENGINES, WEIGHTS, engine, quantile  # noqa: E402
+from benchmarks.serving_newcomer import report as newcomer  # noqa: E402
 from benchmarks.trtllm_bench import Limits, limits  # noqa: E402
 from iomodel.devices.device import Hardware, hardware  # noqa: E402
 from iomodel.devices.edits import capacity  # noqa: E402
@@ -49,8 +55,6 @@ SHORTEST = 0.8
 """Shortest length of a request, as a share of the longest [-]."""
 PEAK = 0.6
 """Share of the peak in the naive estimate [-]."""
-ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
-WEIGHTS = {"nvfp4": "nvfp4", "fp4": "nvfp4", "fp8": "fp8", "fp8_block": "fp8", "int8": "int8", "int4": "int4-g32"}
 REQUESTS = {
     ("128", "128"): 30000, ("128", "2048"): 3000, ("128", "4096"): 1500, ("1000", "2000"): 1500, ("2048", "128"): 3000,
     ("2048", "2048"): 1500, ("5000", "500"): 1500, ("1000", "1000"): 3000, ("500", "2000"): 3000,
@@ -101,10 +105,6 @@ def configs() -> dict[str, Any]:
 @cache
 def spec(name: str) -> ModelSpec:
     return model(name if name in list_models() else configs()[name])
-
-
-def engine(row: dict[str, str]) -> str:
-    return row["engine"].lower().replace("tensorrt-llm", "trtllm").split()[0].strip(",")
 
 
 def layout(row: dict[str, str]) -> Layout:
@@ -192,7 +192,9 @@ def served_ttft(row: dict[str, str], served: Service) -> float:
     types = {name: value for name, value in served.types.items() if name != "page_size"}
     shared = {"concurrency": clients, "requests": 10 * clients, "layout": served.layout, **types}
     engine = None if served.engine is None else served.engine.name
-    return simulate(served.model, row["gpu"], trace=lengths, engine=engine, policy="prefill-first", **shared).ttft.mean
+    return simulate(
+        served.model, row["gpu"], arrivals=lengths, engine=engine, policy="prefill-first", **shared
+    ).ttft.mean
 
 
 def static_rate(steps: ReplicaSteps, batch: int, attention: ReplicaSteps | None = None) -> float:
@@ -263,14 +265,6 @@ def judged(name: str, kinds: Iterable[str] = KINDS, every: int = 1) -> list[Judg
     return results
 
 
-def quantile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
 def spread() -> tuple[int, float]:
     """Compare engines on one set-up: the number of pairs, and the median difference of their times per output token."""
     same = defaultdict(list)
@@ -327,7 +321,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", choices=KINDS, help="print every calibration row of a kind")
     parser.add_argument("--held-out", action="store_true", help="with --rows: the held-out rows")
+    parser.add_argument("--newcomer", action="store_true", help="ask each row as one call of plan")
+    parser.add_argument("--judging", action="store_true", help="with --newcomer: the rows that judge")
+    parser.add_argument("--engine", action="store_true", help="with --newcomer: name the engine")
     options = parser.parse_args()
+    if options.newcomer:
+        print("\n".join(newcomer(("judging",) if options.judging else ("open", "left out in turn"), options.engine)))
+        return
     if options.rows is None:
         print("\n".join(report()))
         return

@@ -1,11 +1,16 @@
 """Divide the published serving figures into calibration rows and held-out rows, whole curves at a time.
 
-    python benchmarks/serving_split.py FIGURES.json
+    python benchmarks/serving_split.py FIGURES.json [--more]
 
 A curve has the rows of one source, engine, model, device and precision: every concurrency, length and layout, and both
 of its metrics. For each kind of figure in turn, the curves that no earlier kind has assigned are sorted by the SHA-256
 of their names, and the first half, rounded up, is held out. So the choice depends on no value and on no prediction.
 Rows that repeat another row are dropped; rows that cannot judge a prediction are kept with the reason.
+
+With `--more`, the file holds set-ups that the first one lacks, all of which had been predicted once when they were
+collected. They go to serving_more.csv with a role. A set-up is an engine, a model, a device and a precision; it has one
+role in all kinds. In each kind of figure with at least four set-ups, precisions aside, half of them are "judging", by
+the same rule. The set-ups of other kinds are "left out in turn": each is judged by parameters read off without it.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +33,16 @@ COLUMNS = (
     "gemm", "moe", "kv_dtype", "concurrency", "input", "output", "memory_utilization", "value", "unit", "note",
     "excluded",
 )  # fmt: skip
+MORE_COLUMNS = (
+    "id", "role", "group", "setup", "kind", "source", "source_row", "engine", "model", "gpu", "gpus", "tp", "pp", "ep",
+    "attention_dp", "devices_per_node", "precision", "gemm", "concurrency", "input", "output", "batch", "micro_batch",
+    "seq_len", "options", "published_tpot", "value", "unit", "note", "excluded",
+)  # fmt: skip
+MORE = ("two nodes", "hybrid rate", "training", "moe", "served ttft", "tpot")
+"""Groups of the second file, in the order in which their set-ups are assigned."""
+FEWEST = 4
+"""Fewest set-ups of a group, precisions aside, that are divided; those of a smaller group are left out in turn [-]."""
+LEFT_OUT = "left out in turn"
 SETTING = ("gpus", "tp", "pp", "ep", "attention_dp", "concurrency", "input", "output")
 
 
@@ -34,6 +50,8 @@ def kind_of(row: dict[str, Any]) -> str:
     """Name the kind of a figure."""
     if row["metric"] == "TPOT":
         return "tpot"
+    if row["kind"] == "training":
+        return "training"
     if row["metric"] == "TTFT":
         return "engine ttft" if row["concurrency"] == 1 and row["output"] == 1 else "served ttft"
     if row["metric"] == "KV cache capacity":
@@ -92,18 +110,77 @@ def held_out(rows: list[dict[str, Any]]) -> set[str]:
     return chosen
 
 
+def group_of(row: dict[str, Any]) -> str:
+    """Name the group of a row of the second file, in which set-ups are divided."""
+    if row["kind"] == "training":
+        return "training"
+    if row["devices_per_node"]:
+        return "two nodes"
+    kind = kind_of(row)
+    if kind in ("throughput", "fp4", "moe"):
+        return "hybrid rate" if row["model"].startswith("qwen3.6") else "moe"
+    return kind
+
+
+def setup_of(row: dict[str, Any]) -> str:
+    """Name the set-up of a row: the released MXFP4 of gpt-oss has several names in the sources."""
+    precision = "mxfp4" if (row["model"] or "").startswith("gpt-oss") else row["precision"] or "bf16"
+    return " | ".join([engine_of(row), row["model"] or row["model_published"], row["gpu"], precision])
+
+
+def roles(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Choose the role of each set-up of the second file, by name."""
+    role: dict[str, str] = {}
+    usable = [row for row in rows if not row["excluded"]]
+    for group in MORE:
+        setups = {row["setup"] for row in usable if row["group"] == group} - role.keys()
+        ordered = sorted(setups, key=lambda setup: hashlib.sha256(setup.encode()).hexdigest())
+        judging = -(-len(ordered) // 2)
+        few = len({row["setup"].rpartition(" | ")[0] for row in usable if row["group"] == group}) < FEWEST
+        for place, setup in enumerate(ordered):
+            role[setup] = LEFT_OUT if few else "judging" if place < judging else "open"
+    return role
+
+
+def more(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """Build the rows of the second file with their roles."""
+    rows = []
+    for row in figures["rows"]:
+        row = {"devices_per_node": "", "precision": "", "moe": "", "model_published": "", "gemm": "", **row}
+        new = {column: "" if row.get(column) is None else row[column] for column in MORE_COLUMNS}
+        new |= {"setup": setup_of(row), "group": group_of(row), "kind": kind_of(row), "engine": row["measured_with"]}
+        rows.append({**new, "excluded": excluded(row), "options": json.dumps(row.get("options", {}))})
+    role = roles(rows)
+    return [{**row, "role": "" if row["excluded"] else role[row["setup"]]} for row in rows]
+
+
+def write(name: str, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    with (MEASURED / name).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main() -> None:
     figures = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    known = json.loads((MEASURED / "serving_models.json").read_text(encoding="utf-8"))
+    if sys.argv[2:] == ["--more"]:
+        rows = more(figures)
+        write("serving_more.csv", MORE_COLUMNS, rows)
+        models({**known, **{row["model"]: figures["configs"].get(row["model"]) for row in rows}})
+        return
     rows = table(figures)
     chosen = held_out(rows)
     for name, wanted in (("serving.csv", False), ("serving_held_out.csv", True)):
-        with (MEASURED / name).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(row for row in rows if (row["curve"] in chosen) is wanted)
-    missing = {name: config for name, config in figures["configs"].items() if name not in list_models()}
-    models = json.dumps(missing, indent=1, sort_keys=True)
-    (MEASURED / "serving_models.json").write_text(models + "\n", encoding="utf-8")
+        write(name, COLUMNS, (row for row in rows if (row["curve"] in chosen) is wanted))
+    models(figures["configs"])
+
+
+def models(configs: dict[str, Any]) -> None:
+    """Write the configurations of models that the package does not ship."""
+    missing = {name: config for name, config in configs.items() if config and name not in list_models()}
+    text = json.dumps(missing, indent=1, sort_keys=True)
+    (MEASURED / "serving_models.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from .planning.disaggregated import disaggregate as disaggregate
 from .planning.fleet import fleet as fleet
 from .planning.pareto import pareto as pareto
 from .planning.plan import plan as plan
+from .planning.plan_array import plan_array as plan_array
+from .planning.plan_array import step_array as step_array
 from .planning.plan_result import Plan as Plan
 from .planning.prefix_cache import PrefixCache as PrefixCache
 from .planning.simulation.simulate import simulate as simulate

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple, get_args
 
-from iomodel.cli.numbers import duration, integer, integers, rate, real, size
+from iomodel.cli.numbers import duration, integer, integers, rate, real, reals, size
 from iomodel.cli.signature import Options, option, switch
 from iomodel.common.quantities import BANDWIDTHS, TIMES
 from iomodel.devices.device import list_hardware
@@ -21,9 +21,17 @@ READERS: Mapping[str, Callable[[str, str], Any]] = {
     **dict.fromkeys(BANDWIDTHS, rate),
     **dict.fromkeys(("sram_bytes", "overhead_bytes"), size),
     "batches": integers,
+    "lengths": reals,
 }
 """Readers of parameters whose text may have a unit, or is a list."""
-METAVARS: Mapping[Any, str] = {duration: "TIME", rate: "RATE", size: "SIZE", integers: "LIST", integer: "INTEGER"}
+METAVARS: Mapping[Any, str] = {
+    duration: "TIME",
+    rate: "RATE",
+    size: "SIZE",
+    integers: "LIST",
+    reals: "LIST",
+    integer: "INTEGER",
+}
 COMPLETED = {"dtype": get_args(DType), "kv_dtype": get_args(KVType)}
 """Names that a shell completes, of parameters whose docstring does not list them."""
 OPENED = {"hardware": list_hardware, "prefill": list_hardware, "decode": list_hardware}
@@ -185,6 +193,8 @@ GROUPS: Mapping[str, Group] = {
 
 
 def objects(arguments: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Build the objects that a function takes from their options, where any is given."""
-    built = {name: group.given(arguments) for name, group in GROUPS.items() if name in parameters(path)}
+    """Build the objects that a function takes from their options, where any is given; a layout may be flat."""
+    taken = parameters(path)
+    flat = {"layout"} if "tensor_parallel" in taken else set()
+    built = {name: group.given(arguments) for name, group in GROUPS.items() if name in taken and name not in flat}
     return {name: value for name, value in built.items() if value is not None}

@@ -86,6 +86,15 @@ def real(text: str) -> float | str:
         return text
 
 
+def reals(field: str, text: str) -> list[float | str]:
+    """Parse a list of numbers separated by commas.
+
+    >>> reals("lengths", "0.8, 1")
+    [0.8, 1.0]
+    """
+    return [real(entry) for entry in _entries(field, text)]
+
+
 def integers(field: str, text: str) -> list[int]:
     """Parse a list of integers separated by commas or line ends, or the file named by @FILE.
 

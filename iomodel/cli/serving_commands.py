@@ -24,12 +24,12 @@ PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pa
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
 STEP, TRAINING = "planning.step.step:step", "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
-RANKS = "Ranks that divide the heads and the widths of each layer (the fewest that fit)."
+RANKS = "Ranks that divide the heads and the widths of each layer (the best of a search)."
 
 Model = Annotated[
     str,
     typer.Argument(
-        help="A model, or its file: YAML, or a config.json.",
+        help="A model, or its file: YAML, or a config.json; or the command line that starts an engine.",
         autocompletion=lambda: spec_names("models"),
         show_default=False,
     ),
@@ -75,15 +75,12 @@ def service(path: str) -> list[Callable[[], Options]]:
     ]
 
 
-SERVICE = {
-    **dict.fromkeys((PLAN, FLEET, PARETO, SIMULATION), "prefix_cache speculation lora"),
-    POOLS: "lora",
-}
+SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
 """Objects among the service options of a function."""
 
 
 @with_options(
-    of(PLAN, "Request", "prompt output batch"),
+    of(PLAN, "Request", "prompt output batch clients load ttft tpot"),
     [DEVICE],
     of(PLAN, "Layout", "count"),
     of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
@@ -100,11 +97,11 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
       iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
     """
     require(arguments, ("hardware", "prompt", "output"))
-    question = {"model": model, **_of_engine(model), **_asked(arguments, PLAN)}
+    question = _asked(arguments, PLAN)
     prices = _price_table(price, [arguments["hardware"]])
     if prices is not None:
-        question["price_per_hour"] = _only_price(prices, arguments["hardware"])
-    named = question.pop("model")
+        question["price"] = _only_price(prices, arguments["hardware"])
+    named: Any = model
     try:
         answer = function(PLAN)(named, **question)
     except (NotTimedError, MissingRateError) as error:
@@ -117,7 +114,7 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
 
 def _memory_alone(model: Any, question: Mapping[str, Any], error: IOModelError) -> Any:
     """Answer the memory of a plan whose times are unknown, and state why they are."""
-    timed = ("count", "batch", "price_per_hour", "sensitivity", "layouts", "clients", "ttft", "tpot")
+    timed = ("count", "batch", "price", "load", "sensitivity", "layouts", "clients", "ttft", "tpot")
     asked = {name: value for name, value in question.items() if name not in timed}
     return replace(function("planning.memory_plan:memory_plan")(model, **asked), missing=str(error))
 
@@ -127,8 +124,7 @@ def _memory_alone(model: Any, question: Mapping[str, Any], error: IOModelError) 
        kv_len="Keys per sequence, the new tokens included (required)."),
     [DEVICE],
     LAYOUT.options,
-    of(STEP, "Types", "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"),
-    GROUPS["lora"].options,
+    *service(STEP),
 )  # fmt: skip
 def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Time one forward step: a prefill, where every key is new, or the decoding of one token per sequence.
@@ -142,7 +138,8 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
 
 @with_options(
     of(FLEET, "Request", "prompt output"),
-    of(FLEET, "Fleet", "load ttft tpot objective max_count deviations"),
+    of(FLEET, "Fleet", "load ttft tpot objective max_devices deviations"),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(FLEET),
     [EMIT],
 )
@@ -156,18 +153,19 @@ def fleet(
     """
     require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
     prices = _price_table(price, hardware)
-    result = function(FLEET)(model, hardware or None, prices=prices, **_asked(arguments, FLEET))
+    result = function(FLEET)(model, hardware or None, price=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
         emit(result, json)
         return
-    fields = {**_asked(arguments, PLAN), "count": result.best.devices, "layout": result.best.layout}
+    fields = {**_point(arguments), "count": result.best.devices, "layout": result.best.layout}
     _emit_plan(function(PLAN)(model, _device(result.best, hardware or prices), **fields), arguments["emit"], json)
 
 
 @with_options(
     of(PARETO, "Request", "prompt output"),
-    of(PARETO, "Search", "batches weight_dtypes kv_dtypes max_count power_utilization"),
-    of(PARETO, "Targets", "ttft tpot percentile"),
+    of(PARETO, "Search", "batches weight_dtypes kv_dtypes replica_devices power_utilization"),
+    of(PARETO, "Targets", "load ttft tpot percentile"),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(PARETO),
     [
         option("out", "A picture (.png, .svg) or a table of all points (.csv).", "Output", "FILE"),
@@ -181,11 +179,11 @@ def pareto(
     """Search devices, layouts, types and batches for the highest throughput at every speed per user.
 
     Example:
-      iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 2 --tpot 20ms
+      iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --replica-devices 2 --tpot 20ms
     """
     require(arguments, ("prompt", "output"))
     target, prices = _target(arguments), _price_table(price, hardware)
-    result = function(PARETO)(model, hardware or None, prices=prices, **_asked(arguments, PARETO))
+    result = function(PARETO)(model, hardware or None, price=prices, **_asked(arguments, PARETO))
     if target is not None:
         _write(result, target)
     if arguments["emit"] is None:
@@ -194,17 +192,17 @@ def pareto(
     best = result.cheapest
     if best is None:
         raise InputError("emit: given without a target; allowed: with --ttft or --tpot, which choose a point")
-    fields = {**_asked(arguments, PLAN), "count": best.devices, "layout": best.layout, "batch": best.batch}
+    fields = {**_point(arguments), "count": best.devices, "layout": best.layout, "batch": best.batch}
     fields |= {name: getattr(best, name) for name in ("weight_dtype", "kv_dtype") if arguments[f"{name}s"] is not None}
     _emit_plan(function(PLAN)(model, _device(best, hardware or prices), **fields), arguments["emit"], json)
 
 
 @with_options(
     of(POOLS, "Request", "prompt output"),
-    of(POOLS, "Pools", "prefill decode link batch load"),
+    of(POOLS, "Pools", "prefill decode link batch load tpot"),
     [
-        option("prefill_tensor_parallel", "Ranks of tensor parallelism that prefill (the fewest that fit).", "Pools"),
-        option("decode_tensor_parallel", "Ranks of tensor parallelism that decode (the fewest that fit).", "Pools"),
+        option("prefill_tensor_parallel", "Ranks of tensor parallelism that prefill (the best).", "Pools"),
+        option("decode_tensor_parallel", "Ranks of tensor parallelism that decode (the best).", "Pools"),
     ],
     *service(POOLS),
 )
@@ -222,15 +220,15 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
         if text is not None
     }
     prices = _price_table(price, {arguments["prefill"], arguments["decode"]})
-    emit(function(POOLS)(model, prices=prices, **layouts, **_asked(arguments, POOLS)), json)
+    emit(function(POOLS)(model, price=prices, **layouts, **_asked(arguments, POOLS)), json)
 
 
 @with_options(
-    of(SIMULATION, "Requests", "prompt output trace concurrency load requests seed", trace="CSV file with the columns "
-       "arrival, prompt and output."),
+    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests seed", arrivals="A CSV "
+       "file with the columns arrival, prompt and output."),
     [DEVICE],
     of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
-    of(LAYOUT.path, "Layout", "tensor_parallel decode_context_parallel", tensor_parallel=RANKS),
+    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
     *service(SIMULATION),
 )  # fmt: skip
 def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
@@ -269,13 +267,9 @@ def _asked(arguments: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {**given(arguments, path), **objects(arguments, path)}
 
 
-def _of_engine(model: str) -> dict[str, Any]:
-    """Read the arguments from the command line of an engine, if the model is one."""
-    if not {"vllm", "sglang", "sglang.launch_server"} & {*model.split()} or len(model.split()) < 2:
-        return {}
-    from iomodel.planning.engine_arguments import engine_arguments
-
-    return engine_arguments(model)
+def _point(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the arguments of a plan but for load and targets, which chose the point already."""
+    return {name: value for name, value in _asked(arguments, PLAN).items() if name not in ("load", "ttft", "tpot")}
 
 
 def _device(best: Any, names: Iterable[str] | None) -> Any:

@@ -10,6 +10,8 @@ import typer
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Options = list[inspect.Parameter]
+FORMER = {"max_devices": ("--max-count",), "replica_devices": ("--max-count",), "arrivals": ("--trace",)}
+"""Spellings of options in release 0.1, which are still taken."""
 
 
 def option(
@@ -26,6 +28,7 @@ def option(
 
     info = typer.Option(
         _dashed(name),
+        *FORMER.get(name, ()),
         help=help,
         rich_help_panel=panel,
         metavar=metavar,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError
@@ -29,6 +30,7 @@ def figure(device: Hardware, path: str, needed_for: str) -> float:
     return quantity.value
 
 
+@per_device
 def capacity(device: Hardware) -> int:
     """Return the capacity of the device's memory [B]: as reported by the driver if on file, else nominal.
 

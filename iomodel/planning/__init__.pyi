@@ -7,6 +7,8 @@ from .fleet import fleet as fleet
 from .memory_plan import memory_plan as memory_plan
 from .pareto import pareto as pareto
 from .plan import plan as plan
+from .plan_array import plan_array as plan_array
+from .plan_array import step_array as step_array
 from .prefix_cache import PrefixCache as PrefixCache
 from .simulation.simulate import simulate as simulate
 from .speculation import Speculation as Speculation

@@ -18,13 +18,18 @@ PER_CLIENT = 200
 Found = tuple[ParetoPoint, Service, Hardware]
 
 
-def cheapest_point(found: Sequence[Found], targets: Mapping[str, float], percentile: str | None) -> ParetoPoint:
-    """Find the cheapest point that keeps the targets, or raise InfeasibleError with the nearest."""
+def cheapest_point(
+    found: Sequence[Found], targets: Mapping[str, float], percentile: str | None, load: float | None = None
+) -> ParetoPoint:
+    """Find the cheapest point that keeps the targets, or raise InfeasibleError with the nearest.
+
+    For a load, it is the one whose whole replicas are the fewest devices, or cost least.
+    """
     kept = [entry for entry in found if _excess(entry[0], targets) <= 1]
     if not kept:
         near = min((point for point, _, _ in found), key=lambda point: _excess(point, targets))
         raise _unkept(targets, near, {name: getattr(near, name) for name in targets}, "")
-    kept.sort(key=lambda entry: _cost(entry[0]))
+    kept.sort(key=lambda entry: _cost(entry[0], load))
     if percentile is None:
         return kept[0][0]
     nearest: tuple[float, ParetoPoint, dict[str, float]] | None = None
@@ -42,14 +47,18 @@ def cheapest_point(found: Sequence[Found], targets: Mapping[str, float], percent
     raise _unkept(targets, nearest[1], nearest[2], f" ({percentile})")
 
 
-def _cost(point: ParetoPoint) -> tuple[float, float]:
-    """Rank by the price per token, or without prices by the devices per token."""
+def _cost(point: ParetoPoint, load: float | None) -> tuple[float, ...]:
+    """Rank by the price of the replicas of a load or per token, or without prices by their devices; then by TPOT."""
     price = point.price_per_million_tokens
-    return (1 / point.tokens_per_second_per_device if price is None else price, point.tpot)
+    each = 1 / point.tokens_per_second_per_device if price is None else price
+    if load is None:
+        return each, point.tpot
+    devices = ceil(load / point.requests_per_second) * point.devices
+    return devices * (point.price_per_hour or 1.0), each, point.tpot
 
 
 def _excess(point: ParetoPoint, targets: Mapping[str, float]) -> float:
-    return max(float(getattr(point, name)) / target for name, target in targets.items())
+    return max((float(getattr(point, name)) / target for name, target in targets.items()), default=0.0)
 
 
 def _simulated(

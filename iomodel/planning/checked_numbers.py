@@ -39,9 +39,25 @@ def as_share(name: str, value: object) -> float:
     return as_real(name, value, most=1.0)
 
 
-def as_prices(prices: object) -> dict[str, float]:
+def as_prices(prices: object, field: str = "prices") -> dict[str, float]:
     """Validate prices by device, each above 0; none if they are None [1/h]."""
     if prices is None:
         return {}
-    price_table: Mapping[str, Any] = as_mapping("prices", prices, "{'h100-sxm5': 2.5}")
-    return {name: as_real(f"prices.{name}", value) for name, value in price_table.items()}
+    price_table: Mapping[str, Any] = as_mapping(field, prices, "{'h100-sxm5': 2.5}")
+    return {name: as_real(f"{field}.{name}", value) for name, value in price_table.items()}
+
+
+def as_targets(ttft: object, tpot: object) -> dict[str, float]:
+    """Validate the targets that are given [s]."""
+    return {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot)) if value is not None}
+
+
+def as_price(price: object) -> tuple[float | None, dict[str, float]]:
+    """Validate a price: a number for each device, or prices by name; return both forms, one of them empty [1/h].
+
+    >>> as_price(2.5), as_price({"t4": 0.5})
+    ((2.5, {}), (None, {'t4': 0.5}))
+    """
+    if price is None or isinstance(price, Mapping):
+        return None, as_prices(price, "price")
+    return as_real("price", price), {}

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import ceil
-from typing import Unpack
+from math import ceil, inf
+from typing import NamedTuple, Unpack
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InfeasibleError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.checked_numbers import as_prices, as_real
+from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.checked_numbers import as_price, as_real, as_targets
 from iomodel.planning.disaggregated_result import Disaggregation, Pool
-from iomodel.planning.layouts import no_room, with_least_layout
+from iomodel.planning.formatting import seconds
+from iomodel.planning.layout_search import LayoutRate, Wanted, largest, rated
+from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import CapacityOptions, check_names, takes
+from iomodel.planning.service_options import ServiceOptions, takes
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step_arguments import as_layout
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.weights import stage_layers
 
+EQUAL_SHARE = 0.005
+"""Share by which the devices or rates of two layouts of a pool may differ and count as equal [-]."""
 
-@takes(CapacityOptions)
+
+@takes(ServiceOptions)
 def disaggregate(
     model: ModelSpec | str,
     prefill: Hardware | str,
@@ -34,8 +43,9 @@ def disaggregate(
     decode_layout: Layout | None = None,
     batch: int | None = None,
     load: float | None = None,
-    prices: Mapping[str, float] | None = None,
-    **service: Unpack[CapacityOptions],
+    tpot: float | str | None = None,
+    price: float | Mapping[str, float] | None = None,
+    **service: Unpack[ServiceOptions],
 ) -> Disaggregation:
     """Plan a model with prompts prefilled on one pool of devices and tokens decoded on another.
 
@@ -48,7 +58,7 @@ def disaggregate(
     Parameters
     ----------
     model : ModelSpec or str
-        The model, its name, or its file.
+        The model, its name, or its file; or the command line that starts an engine, whose layout is that of both pools.
     prefill : Hardware or str
         Device that prefills.
     decode : Hardware or str
@@ -57,16 +67,19 @@ def disaggregate(
         Tokens of a prompt.
     output : int
         Tokens of its output.
-    link : float
-        Bandwidth from one device of a pool to one of the other, in one direction [B/s].
+    link : float or str
+        Bandwidth from one device of a pool to one of the other, in one direction, such as "50GB/s" [B/s].
     prefill_layout, decode_layout : Layout, optional
-        Layouts of the replicas; by default the least tensor parallelism, up to eight devices, that holds the model.
+        Layouts of the replicas; by default those of the candidates of :func:`iomodel.plan` with the fewest devices for
+        the load, or the most requests per second and device.
     batch : int, optional
-        Requests decoded together in a replica; by default as many as fit.
+        Requests decoded together in a replica; by default as many as fit and keep the target.
     load : float, optional
-        Arrival rate of requests, which sets the numbers of replicas; by default one of each [1/s].
-    prices : mapping of str to float, optional
-        Price of one device, by name [1/h].
+        Arrival rate of requests, evenly spaced, which sets the numbers of replicas; by default one of each [1/s].
+    tpot : float or str, optional
+        Target of the time per output token, the transfer included [s].
+    price : float or mapping of str to float, optional
+        Price of one device, or of each device by name [1/h].
     **service
 
     Raises
@@ -84,66 +97,154 @@ def disaggregate(
     >>> found.kv_bytes == 2048 * 131072, found.transfer_seconds == found.kv_bytes / 50e9
     (True, True)
     """
-    check_names(disaggregate, service)
+    model, told, own, ignored = of_command(model, service, layout=None, batch=batch)
+    asked = settled(disaggregate, told, price=price, batch=own["batch"], layout=own["layout"])
     senders, receivers = as_device(prefill), as_device(decode)
     bandwidth = as_real("link", link)
     rate = None if load is None else as_real("load", load)
-    price_table = as_prices(prices)
+    single, price_table = as_price(asked.own["price"])
     costs = {id(as_device(name)): price for name, price in price_table.items()}
-    services: list[Service] = []
-    for device, layout, tokens in ((senders, prefill_layout, 1), (receivers, decode_layout, output)):
-        whole = as_service(model, prompt, output, Layout() if layout is None else layout, **service)
-        served = replace(whole, output=as_integer("output", tokens))
-        services.append(with_least_layout(served, device) if layout is None else served)
-        if not services[-1].memory(device).fits:
-            raise no_room(services[-1], device)
-    most = services[1].memory(receivers).fits
-    size = most if batch is None else as_integer("batch", batch)
-    if size > most:
-        raise no_room(services[1], receivers, size)
-    (sender, receiver), (filling, later) = services, map(ReplicaSteps, services, (senders, receivers))
-    step = later.decode_seconds(size) if receiver.steps else 0.0
-    parts = [_device_bytes(served) for served in services]
-    transfer = max(parts) / bandwidth
-    # A link carries one cache at a time, beside the work of its device.
-    busy = [part / bandwidth / served.layout.data_parallel for part, served in zip(parts, services, strict=True)]
-    prefilling, first = max(filling.occupied(), busy[0]), filling.prefill().seconds
-    decoding = max((receiver.steps * step + transfer) / size, busy[1])
-    whole = sender.laid_out(Layout())
+    costs = costs if single is None else dict.fromkeys((id(senders), id(receivers)), single)
+    size = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
+    whole = as_service(model, prompt, output, **asked.service)
+    filling = replace(whole, output=1)
+    goal = Goal(bandwidth, rate, size, as_targets(None, tpot).get("tpot", inf))
+    sender = _best_pool(filling, senders, _either(prefill_layout, asked.layout), goal, _prefilled)
+    goal = goal._replace(sent=_device_bytes(sender.service))
+    receiver = _best_pool(whole, receivers, _either(decode_layout, asked.layout), goal, _decoded)
+    busiest = max(goal.sent, _device_bytes(receiver.service))
+    transfer = busiest / bandwidth
+    alone = filling.laid_out(Layout())
     return Disaggregation(
-        model=whole.name,
-        prompt=whole.prompt,
-        output=receiver.output,
+        model=alone.name,
+        prompt=alone.prompt,
+        output=receiver.service.output,
         link=bandwidth,
-        prefill=_pool(sender, senders, 1, first, 1 / prefilling, rate, costs),
-        decode=_pool(receiver, receivers, size, step, 1 / decoding, rate, costs),
-        kv_bytes=whole.requests.own(whole.model.counted, whole.prompt),
-        device_bytes=max(parts),
+        prefill=_pool(sender, senders, rate, costs),
+        decode=_pool(receiver, receivers, rate, costs),
+        kv_bytes=alone.requests.own(alone.model.counted, alone.prompt),
+        device_bytes=busiest,
         transfer_seconds=transfer,
-        ttft=first,
-        tpot=step + transfer / receiver.steps if receiver.steps else 0.0,
+        ttft=sender.seconds,
+        tpot=receiver.seconds + transfer / whole.steps if whole.steps else 0.0,
         load=rate,
+        steady=_together(whole, senders, receivers, goal),
+        notes=ignored,
     )
 
 
-def _pool(
+def _either(own: object, shared: Layout | None) -> Layout | None:
+    """Return the layout of a pool, else that of both, else None."""
+    return shared if own is None else as_layout(own)
+
+
+class Goal(NamedTuple):
+    """What pools are chosen for.
+
+    `link` is the bandwidth [B/s], `load` the arrival rate [1/s], `tpot` the target [s]; `sent` is the part of a cache
+    that a device of the other pool sends [B].
+    """
+
+    link: float
+    load: float | None
+    batch: int | None
+    tpot: float
+    sent: int = 0
+
+
+class Reached(NamedTuple):
+    """One replica of a pool: its service, batch, time of a step [s], and requests that it takes [1/s]."""
+
+    service: Service
+    batch: int
+    seconds: float
+    requests_per_second: float
+
+
+def _prefilled(service: Service, device: Hardware, goal: Goal) -> Reached:
+    """Compute the prefills of a replica; a link carries one cache at a time, beside the work of its device."""
+    steps = ReplicaSteps(service, device)
+    busy = _device_bytes(service) / goal.link / service.layout.data_parallel
+    return Reached(service, 1, steps.prefill_seconds()[0], 1 / max(steps.occupied(), busy))
+
+
+def _decoded(service: Service, device: Hardware, goal: Goal) -> Reached | None:
+    """Compute the decode steps of a replica at the largest batch that keeps the target; None if none does."""
+    steps, part = ReplicaSteps(service, device), _device_bytes(service)
+    transfer = max(part, goal.sent) / goal.link
+    spare = goal.tpot - (transfer / service.steps if service.steps else 0.0)
+
+    def holds(size: int) -> bool:
+        return not service.steps or steps.decode_seconds(size) <= spare
+
+    fits = service.memory(device).fits
+    if goal.batch is not None and goal.batch > fits:
+        raise no_room(service, device, goal.batch)
+    most = goal.batch or service.most_requests(device)
+    size = most if holds(most) else 0 if goal.batch else largest(1, most, holds)
+    if not size:
+        return None
+    step = steps.decode_seconds(size) if service.steps else 0.0
+    busy = part / goal.link / service.layout.data_parallel
+    return Reached(service, size, step, 1 / max((service.steps * step + transfer) / size, busy))
+
+
+def _best_pool(
     service: Service,
     device: Hardware,
-    batch: int,
-    seconds: float,
-    requests_per_second: float,
-    load: float | None,
-    prices: Mapping[int, float],
-) -> Pool:
+    layout: Layout | None,
+    goal: Goal,
+    reached: Callable[[Service, Hardware, Goal], Reached | None],
+) -> Reached:
+    """Choose the layout of a pool: the fewest devices for the load, or the most requests per second and device."""
+    layouts = default_layouts(service, device, SERVER) if layout is None else [layout]
+    laid = [service.laid_out(each) for each in layouts]
+    for each in laid:
+        each.layout.check(service.model)
+    held = [each for each in laid if each.memory(device).fits]
+    if not held:
+        raise no_room(laid[0] if layout else with_least_layout(service, device), device)
+    roomy = [each for each in held if goal.batch is None or goal.batch <= each.memory(device).fits]
+    if not roomy:
+        raise no_room(max(held, key=lambda each: each.memory(device).fits), device, goal.batch or 1)
+    found = [pool for pool in (reached(each, device, goal) for each in roomy) if pool is not None]
+    if not found:
+        least = min(ReplicaSteps(each, device).decode_seconds(1) for each in roomy)
+        raise InfeasibleError(
+            f"tpot: {seconds(goal.tpot)} given; allowed: more, because a step takes {seconds(least)} at least",
+            least=ceil(1e6 * least),
+            unit="us",
+        )
+
+    def each_device(pool: Reached) -> float:
+        if goal.load is None:
+            return -pool.requests_per_second / pool.service.devices
+        return ceil(goal.load / pool.requests_per_second) * pool.service.devices
+
+    least = min(map(each_device, found))
+    equal = [pool for pool in found if each_device(pool) <= least + EQUAL_SHARE * abs(least)]
+    return min(equal, key=lambda pool: pool.service.devices)
+
+
+def _together(service: Service, prefill: Hardware, decode: Hardware, goal: Goal) -> LayoutRate | None:
+    """Search one pool of the same device that prefills and decodes; None for two devices or without a load."""
+    if prefill is not decode or goal.load is None:
+        return None
+    limits = FrozenDict({} if goal.tpot == inf else {"tpot": goal.tpot})
+    options = rated(service, prefill, Wanted(load=goal.load, targets=limits))
+    return options[0] if options else None
+
+
+def _pool(reached: Reached, device: Hardware, load: float | None, prices: Mapping[int, float]) -> Pool:
     """Count the replicas of a pool that a load needs."""
     return Pool(
         hardware=device.label,
-        layout=service.layout,
-        memory=service.memory(device),
-        batch=batch,
-        seconds=seconds,
-        requests_per_second=requests_per_second,
-        replicas=1 if load is None else ceil(load / requests_per_second),
+        layout=reached.service.layout,
+        memory=reached.service.memory(device),
+        batch=reached.batch,
+        seconds=reached.seconds,
+        requests_per_second=reached.requests_per_second,
+        replicas=1 if load is None else ceil(load / reached.requests_per_second),
         price_per_hour=prices.get(id(device)),
     )
 

@@ -9,6 +9,7 @@ from iomodel.common.display import Result, Table
 from iomodel.common.results import Record, column, plain, printed
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
+from iomodel.planning.layout_search import LayoutRate
 from iomodel.planning.service_memory import Fit
 from iomodel.planning.step.layout import Layout
 
@@ -82,6 +83,11 @@ class Disaggregation(Result, Tabular):
         Time to the first token, without a queue; time per output token after it, the transfer included [s].
     load : float or None
         Arrival rate of requests [1/s].
+    steady : LayoutRate or None
+        The fewest devices of one pool that prefills and decodes the load, as :func:`iomodel.plan` counts them; None
+        without a load, or for pools of two devices.
+    notes : tuple of str
+        Options of a command line without an effect.
     """
 
     derived = ("requests_per_second", "tokens_per_second", "tokens_per_second_per_device", "cost_per_million_tokens")
@@ -98,6 +104,13 @@ class Disaggregation(Result, Tabular):
     ttft: float = field(metadata=column("TTFT without a queue", seconds))
     tpot: float = field(metadata=column("TPOT with the transfer", seconds))
     load: float | None
+    steady: LayoutRate | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> int:
+        """Devices of both pools [-]."""
+        return self.prefill.devices + self.decode.devices
 
     @property
     @printed(column("requests/s", rate))
@@ -115,7 +128,7 @@ class Disaggregation(Result, Tabular):
     @printed(column("output tokens/s of a device", ",.0f"))
     def tokens_per_second_per_device(self) -> float:
         """Output tokens over all devices of both pools [1/s]."""
-        return self.tokens_per_second / (self.prefill.devices + self.decode.devices)
+        return self.tokens_per_second / self.devices
 
     @property
     @printed(column("price per 10^6 output tokens, prompts free", money))
@@ -139,4 +152,14 @@ class Disaggregation(Result, Tabular):
         pools = {"prefill": self.prefill, "decode": self.decode}
         title = f"{self.model}: {self.prompt:,} + {self.output:,} tokens, links of {gigabytes(self.link)}/s"
         table = Table.of(title, Pool, pools.values(), names=POOL).with_names("", pools)
-        return [table, Table.one("Both together", self)]
+        return [table, Table.one("Both together", self), *self._one_pool(), *self.notes]
+
+    def _one_pool(self) -> list[str]:
+        """Say how many devices one pool needs, where that is another number."""
+        one = self.steady
+        if one is None or one.devices == self.devices:
+            return []
+        return [
+            f"note: {one.devices:,} devices ({layout_text(one.layout)}) if one pool prefills and decodes, as in plan; "
+            f"these {self.devices:,} are whole replicas of two pools, in which no prefill delays a token"
+        ]

@@ -6,15 +6,18 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import list_models
 from iomodel.planning.checked_numbers import as_share
-from iomodel.planning.engine_options import SGLANG, VLLM, OptionNames
+from iomodel.planning.engine_options import SGLANG, TRTLLM, VLLM, OptionNames
+from iomodel.planning.engines import OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
 
+MODELS = ("--model", "--model-path", "--served-model-name")
+"""Options that name the model."""
 LONGEST = 10_000
 """Longest accepted command line [characters]."""
 ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16)$")
@@ -27,25 +30,47 @@ REFUSED = {
     "--disaggregation-mode": "disaggregated prefill",
     "--eplb-config": "copies of experts; give them to iomodel.Layout",
     "--ep-num-redundant-experts": "copies of experts; give them to iomodel.Layout",
+    "--extra-llm-api-options": "the options in a file; give them to iomodel.plan",
+    "--extra_llm_api_options": "the options in a file; give them to iomodel.plan",
 }
 """Options that a plan does not follow."""
 
 
+class Command(NamedTuple):
+    """A command line of an engine: arguments of a plan, and the options without an effect on it."""
+
+    arguments: dict[str, Any]
+    ignored: tuple[str, ...]
+
+
+def is_command(model: object) -> bool:
+    """Check for the command line of an engine in the place of a model.
+
+    >>> is_command("vllm serve x"), is_command("llama-3-8b")
+    (True, False)
+    """
+    if not isinstance(model, str) or len(model.split()) < 2:
+        return False
+    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve"} & {*model.split()})
+
+
 def engine_arguments(command: str) -> dict[str, Any]:
-    """Read the command line of vLLM or SGLang into arguments of :func:`iomodel.plan`.
+    """Read the command line of vLLM, SGLang or TensorRT-LLM into arguments of :func:`iomodel.plan`.
+
+    :func:`iomodel.plan` itself takes such a line in place of the model, and names the options that it passes over.
 
     Parameters
     ----------
     command : str
-        Words from ``vllm serve`` or ``python -m sglang.launch_server`` on. Options without an effect on a plan, such as
-        ``--port``, are passed over.
+        Words from ``vllm serve``, ``python -m sglang.launch_server`` or ``trtllm-serve`` on. Options without an effect
+        on a plan, such as ``--port``, are passed over.
 
     Returns
     -------
     dict
-        ``model``, ``count``, ``layout``, and where given ``batch``, ``dtype``, ``weight_dtype``, ``kv_dtype``,
-        ``page_size``, ``memory_utilization`` and ``prefix_cache``. The share of SGLang holds weights and caches alone,
-        so ``overhead_bytes`` is then 0. Leave out ``batch`` to plan with all requests that fit.
+        ``model``, ``engine``, ``count``, ``layout``, and where given ``batch``, ``step_tokens``, ``dtype``,
+        ``weight_dtype``, ``kv_dtype``, ``page_size``, ``memory_utilization`` and ``prefix_cache``. Leave out ``batch``
+        to plan with all requests that fit.
 
     Raises
     ------
@@ -57,55 +82,66 @@ def engine_arguments(command: str) -> dict[str, Any]:
     >>> import iomodel
     >>> line = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --kv-cache-dtype fp8"
     >>> found = iomodel.planning.engine_arguments(line)
-    >>> found["model"], found["layout"].tensor_parallel, found["kv_dtype"]
-    ('llama-3.1-70b', 4, 'fp8')
+    >>> found["model"], found["engine"], found["layout"].tensor_parallel, found["kv_dtype"]
+    ('llama-3.1-70b', 'vllm', 4, 'fp8')
     >>> iomodel.plan(hardware="h100-sxm5", prompt=2048, output=256, **found).replicas
     1
     """
+    return read_command(command).arguments
+
+
+def read_command(command: str) -> Command:
+    """Read the command line of an engine, and name the options that a plan passes over."""
     engine, words = _engine(command)
     options, model = _options(engine, words)
     for name, reason in REFUSED.items():
         if name in options:
             raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
     layout = _layout(engine, options)
-    fields: dict[str, Any] = {"model": _model(model), "layout": layout, "count": layout.devices}
+    name = OTHER_NAMES.get(engine.name, engine.name)
+    fields: dict[str, Any] = {"model": _model(model), "engine": name, "layout": layout, "count": layout.devices}
     groups = 1 if engine is SGLANG else layout.data_parallel
     own = engine.options
-    if own["batch"] in options:
-        fields["batch"] = groups * _integer(own["batch"], options)
-    if own["page"] in options:
-        fields["page_size"] = _integer(own["page"], options)
+    for field, setting, times in (("batch", "batch", groups), ("page_size", "page", 1), ("step_tokens", "step", 1)):
+        if own.get(setting) in options and options[own[setting]] != "-1":
+            fields[field] = times * _integer(own[setting], options)
     if own["memory"] in options:
         fields["memory_utilization"] = _share(own["memory"], options)
-        fields |= {"overhead_bytes": 0} if engine is SGLANG else {}
     dtypes = {**{word: name for name, word in engine.dtypes.items()}, "half": "fp16"}
-    fields |= _named("dtype", own["dtype"], options, dtypes)
     caches = {
         **{word: name for name, word in engine.kv_dtypes.items()},
         "fp8_e5m2": "fp8",
         "fp8_e4m3": "fp8",
         "fp4_e2m1": "nvfp4",
     }
-    fields |= _named("kv_dtype", own["cache"], options, {**caches, **dtypes, "bf16": "bf16"})
-    fields |= _named("weight_dtype", own["weights"], options, {"fp8": "fp8"})
+    named = (("dtype", "dtype", dtypes), ("kv_dtype", "cache", {**caches, **dtypes, "bf16": "bf16"}))
+    for field, setting, known in (*named, ("weight_dtype", "weights", {"fp8": "fp8"})):
+        fields |= _named(field, own[setting], options, known) if setting in own else {}
     if "prefix" in own and own["prefix"] in options:
         fields["prefix_cache"] = PrefixCache()
-    return fields
+    followed = {value for setting, value in own.items() if setting not in ("tokens", "file")}
+    return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}))
 
 
 def _engine(command: object) -> tuple[OptionNames, list[str]]:
     if not isinstance(command, str) or len(command) > LONGEST:
-        raise InputError(f"command: {shown(command)} given; allowed: a command line of vllm or sglang")
+        raise InputError(f"command: {shown(command)} given; allowed: a command line of vllm, sglang or trtllm")
     try:
         words = shlex.split(command.replace("\\\n", " "))
     except ValueError as error:
         raise InputError(f"command: {shown(command)} given; allowed: a command line ({error})") from None
     for place, word in enumerate(words):
-        if word == "vllm" and words[place + 1 : place + 2] == ["serve"]:
+        serves = words[place + 1 : place + 2] == ["serve"]
+        if word == "vllm" and serves:
             return VLLM, words[place + 2 :]
-        if word == "sglang.launch_server" or (word == "sglang" and words[place + 1 : place + 2] == ["serve"]):
+        if word == "sglang.launch_server" or (word == "sglang" and serves):
             return SGLANG, words[place + 1 + (word == "sglang") :]
-    raise InputError(f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...' or 'sglang.launch_server ...'")
+        if word == "trtllm-serve":
+            return TRTLLM, words[place + 1 + serves :]
+    raise InputError(
+        f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...', 'sglang.launch_server ...' or "
+        "'trtllm-serve MODEL ...'"
+    )
 
 
 def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | None], str]:
@@ -120,7 +156,8 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
             plain.append(word)
             continue
         name, equals, value = word.partition("=")
-        name = engine.aliases.get(name, name.replace("_", "-"))
+        name = name.replace("-", "_").replace("__", "--", 1) if engine is TRTLLM else name.replace("_", "-")
+        name = engine.aliases.get(name, name)
         if equals:
             options[name] = value
         elif place < len(words) and not words[place].startswith("-"):
@@ -137,7 +174,7 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
 def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     own = engine.options
     names = "tensor", "pipeline", "data", "context"
-    tensor, stages, data, cached = (_integer(own[name], options) if own[name] in options else 1 for name in names)
+    tensor, stages, data, cached = (_integer(own[name], options) if own.get(name) in options else 1 for name in names)
     degrees = {"pipeline_parallel": stages, "decode_context_parallel": cached}
     if engine is VLLM:
         experts = tensor * data if own["experts"] in options else 1
@@ -147,7 +184,7 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
             )
         return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
     experts = _integer(own["experts"], options) if own["experts"] in options else 1
-    if data > 1:
+    if data > 1 and engine is SGLANG:
         if own["data attention"] not in options or tensor % data or experts != tensor:
             raise InputError(
                 f"command: {own['data']} {data} given; allowed: with {own['data attention']} and {own['experts']} of "

@@ -14,7 +14,7 @@ from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.engine_options import ENGINES, OptionNames
-from iomodel.planning.engines import as_engine, command_name, engines_on
+from iomodel.planning.engines import as_engine, command_name, engines_on, free_memory
 from iomodel.planning.plan_result import Plan
 from iomodel.planning.speculation import FREE, OWN
 from iomodel.workloads.dtypes import served
@@ -190,7 +190,8 @@ def memory_share(plan: Plan, engine: str) -> float:
     fit = plan.memory
     share = fit.usable / fit.capacity
     if engine == "sglang":
-        share = (fit.usable - fit.overhead) / fit.capacity
+        whole = fit.capacity if plan.engine != engine else free_memory(plan.decode.hardware, plan.layout)
+        share = (fit.usable - fit.overhead) / whole
     elif engine == "trtllm":
         share = (fit.usable - fit.weights - fit.overhead) / (fit.capacity - fit.weights - fit.overhead)
     return floor(share * DIGITS + 1e-6) / DIGITS
@@ -206,7 +207,7 @@ def _types(plan: Plan, names: OptionNames) -> Iterator[Flag]:
         if decode.kv_dtype not in names.kv_dtypes:
             allowed = ", ".join([decode.dtype, *names.kv_dtypes])
             raise InputError(f"kv_dtype: {decode.kv_dtype!r} given; allowed with {names.name}: {allowed}")
-        if "cache" in options:
+        if "cache" in options and "file" not in options:
             yield options["cache"], names.kv_dtypes[decode.kv_dtype]
     if plan.page_size is not None and "page" in options:
         yield options["page"], str(plan.page_size)

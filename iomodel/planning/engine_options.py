@@ -67,6 +67,7 @@ VLLM = OptionNames(
             "weights": "--quantization",
             "cache": "--kv-cache-dtype",
             "page": "--block-size",
+            "step": "--max-num-batched-tokens",
             "prefix": "--enable-prefix-caching",
         }
     ),
@@ -104,6 +105,7 @@ SGLANG = OptionNames(
             "weights": "--quantization",
             "cache": "--kv-cache-dtype",
             "page": "--page-size",
+            "step": "--chunked-prefill-size",
         }
     ),
     FrozenDict(
@@ -134,9 +136,19 @@ TRTLLM = OptionNames(
             "pipeline": "--pp_size",
             "experts": "--ep_size",
             "batch": "--max_batch_size",
+            "step": "--max_num_tokens",
             "tokens": "--max_seq_len",
             "memory": "--kv_cache_free_gpu_memory_fraction",
+            "cache": "--kv_cache_dtype",
             "file": "--config",
+        }
+    ),
+    FrozenDict(
+        {
+            "--tensor_parallel_size": "--tp_size",
+            "--pipeline_parallel_size": "--pp_size",
+            "--moe_expert_parallel_size": "--ep_size",
+            "--free_gpu_memory_fraction": "--kv_cache_free_gpu_memory_fraction",
         }
     ),
     kv_dtypes=FrozenDict({"fp8": "fp8", "nvfp4": "nvfp4"}),

@@ -219,6 +219,11 @@ def seen_capacity(device: Hardware) -> int:
     return capacity(device) if reported is not None else int(SEEN * capacity(device))
 
 
+def free_memory(device: Hardware, layout: Layout) -> int:
+    """Compute the memory that is free before weights are loaded: all but the process and its communicators [B]."""
+    return seen_capacity(device) - CONTEXT - (layout.devices - 1) * PER_PEER
+
+
 def step_limits(engine: Engine, device: Hardware) -> tuple[int, int]:
     """Return the most tokens and requests of a step by default: a quarter on a device with less memory."""
     small = capacity(device) < LARGE
@@ -285,7 +290,7 @@ def reserve(
     peers = (layout.devices - 1) * PER_PEER
     forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":
-        free = total - CONTEXT - peers
+        free = free_memory(device, layout)
         static = static_share(total, layout, budget) if utilization is None else Fraction(repr(utilization))
         return Reserve(int(static * free), 0, -peers // 2, CONTEXT)
     share = Fraction(repr(engine.share if utilization is None else utilization))

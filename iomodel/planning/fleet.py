@@ -11,13 +11,15 @@ from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.checked_numbers import as_prices, as_real
+from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.checked_numbers import as_price, as_real
 from iomodel.planning.fleet_queue import Replica
 from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
 from iomodel.planning.formatting import gigabytes, layout_text, seconds
+from iomodel.planning.layout_search import LayoutRate, Wanted, rated
 from iomodel.planning.layouts import default_layouts
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import ServiceOptions, check_names, takes
+from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import BatchTimes, ReplicaSteps
 from iomodel.planning.trust import QUEUE, trust
@@ -27,7 +29,7 @@ MOST_DEVICES = 1024
 Device = Hardware | str
 
 
-@takes(ServiceOptions)
+@takes(PlanOptions)
 def fleet(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -37,46 +39,50 @@ def fleet(
     output: int,
     ttft: float | str,
     tpot: float | str,
-    prices: Mapping[str, float] | None = None,
+    price: float | Mapping[str, float] | None = None,
     layouts: Iterable[Layout] | None = None,
-    max_count: int = MOST_DEVICES,
+    max_devices: int | None = None,
     objective: str = "devices",
     deviations: float = 2.0,
-    **service: Unpack[ServiceOptions],
+    layout: Layout | None = None,
+    **service: Unpack[PlanOptions],
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
 
     Every device and layout is tried. A replica takes the highest load at which both mean targets hold and the requests
     in flight fit its memory; the fleet has as many replicas as the load needs. TTFT and TPOT under load are
-    approximate: :mod:`iomodel.planning.fleet_queue` states the assumptions.
+    approximate: :mod:`iomodel.planning.fleet_queue` states the assumptions. Random arrivals need more devices than even
+    ones, whose number `steady` states as :func:`iomodel.plan` with a load counts it.
 
     Parameters
     ----------
     model : ModelSpec or str
-        The model, its name, or its file.
+        The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware, str, or several, optional
-        Devices to choose from; by default all devices in `prices`.
+        Devices to choose from; by default all devices in `price`.
     load : float
         Arrival rate of requests [1/s].
     prompt : int
         Tokens of a prompt.
     output : int
         Tokens of its output.
-    ttft : float
-        Target of the mean time to the first token, including queueing [s].
-    tpot : float
-        Target of the mean time per output token after it [s].
-    prices : mapping of str to float, optional
-        Price of one device, by name [1/h].
+    ttft : float or str
+        Target of the mean time to the first token, including queueing, such as "500ms" [s].
+    tpot : float or str
+        Target of the mean time per output token behind it [s].
+    price : float or mapping of str to float, optional
+        Price of one device, or of each device by name [1/h].
     layouts : iterable of Layout, optional
         Layouts of a replica. By default tensor parallelism of up to eight ranks, with the cache divided among those
         that would hold copies of a head or not, and pipelines of these for a model that does not fit.
-    max_count : int
-        Largest number of devices.
+    max_devices : int, optional
+        Largest number of devices, by default 1,024.
     objective : "devices" or "cost"
         Quantity to minimise.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
+    layout : Layout, optional
+        The only layout, in place of `layouts` or of its single degrees.
     **service
 
     Raises
@@ -93,28 +99,34 @@ def fleet(
     >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
     ('h100-sxm5', True, True)
     """
-    check_names(fleet, service)
-    served = as_service(model, prompt, output, **service)
-    price_table = as_prices(prices)
-    known = {as_device(key).label: price for key, price in price_table.items()}
-    targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
-    most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
-    minimised = as_choice("objective", objective, OBJECTIVES)
-    given = None if layouts is None else as_layouts(layouts, served)
-    options, refused = [], []
+    model, told, own, ignored = of_command(model, service, layout=layout)
+    asked = settled(fleet, told, price=price, max_devices=max_devices, **own)
+    served = as_service(model, prompt, output, **asked.service)
+    single, price_table = as_price(asked.own["price"])
     devices = as_devices(hardware, price_table)
+    known = {as_device(key).label: price for key, price in price_table.items()}
+    known = known if single is None else {device.label: single for device in devices}
+    targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
+    most = as_integer("max_devices", MOST_DEVICES if asked.own["max_devices"] is None else asked.own["max_devices"])
+    spare = as_real("deviations", deviations, zero=True)
+    minimised = as_choice(
+        "objective", "cost" if isinstance(objective, str) and objective == "price" else objective, OBJECTIVES
+    )
+    given = layouts_of(layouts, asked.layout, served)
+    options, refused = [], []
     for device in devices:
         name = device.label
         if minimised == "cost" and name not in known:
-            raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
-        for layout in given or default_layouts(served, device, most):
-            outcome = tried_on(served.laid_out(layout), device, targets, known.get(name), most, spare)
+            raise InputError(f"price: none for {name}; allowed: a price for each device if objective = 'cost'")
+        for tried in given or default_layouts(served, device, most):
+            outcome = tried_on(served.laid_out(tried), device, targets, known.get(name), most, spare)
             options += [outcome] if isinstance(outcome, FleetOption) else []
             refused += [outcome] if isinstance(outcome, Refusal) else []
     if not options:
         raise unreachable(refused, targets, most)
     layouts_tried = {option.layout for option in options} | {refusal.layout for refusal in refused}
     trusted = trust(served, devices, layouts_tried)
+    common = *ignored, QUEUE, *trusted.common
     options.sort(key=lambda option: _rank(option, minimised))
     return Fleet(
         model=served.name,
@@ -127,9 +139,31 @@ def fleet(
         best=options[0],
         runners_up=tuple(options[1:]),
         refused=tuple(refused),
-        assumed=FrozenDict({name: (QUEUE, *trusted.common, *texts) for name, texts in trusted.assumed.items()}),
+        assumed=FrozenDict({name: (*common, *texts) for name, texts in trusted.assumed.items()}),
         left_out=trusted.left_out,
+        steady=_steady(served, devices, options[0], targets, given),
     )
+
+
+def _steady(
+    service: Service,
+    devices: Iterable[Hardware],
+    best: FleetOption,
+    targets: Mapping[str, float],
+    layouts: list[Layout] | None,
+) -> LayoutRate | None:
+    """Search the layouts of the best device at even arrivals; None where no batch keeps the targets."""
+    device = next(device for device in devices if device.label == best.device)
+    limits = FrozenDict({name: targets[name] for name in ("ttft", "tpot")})
+    options = rated(service, device, Wanted(load=targets["load"], targets=limits), layouts)
+    return options[0] if options else None
+
+
+def layouts_of(layouts: object, single: Layout | None, service: Service) -> list[Layout] | None:
+    """Validate the layouts to choose from, several or a single one; None for those of the search."""
+    if layouts is not None and single is not None:
+        raise InputError("layouts: given with a layout; allowed: one of both")
+    return None if layouts is None and single is None else as_layouts([single] if layouts is None else layouts, service)
 
 
 def as_devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
@@ -216,7 +250,7 @@ def unreachable(refused: Sequence[Refusal], targets: Mapping[str, float], most: 
     if counted:
         near = min(counted, key=lambda refusal: refusal.needed)
         return InfeasibleError(
-            f"load: {targets['load']:g} requests/s given; max_count = {most:,} devices are too few; at least "
+            f"load: {targets['load']:g} requests/s given; max_devices = {most:,} are too few; at least "
             f"{near.needed:,} are needed ({_where(near)})",
             least=near.needed,
             unit="devices",

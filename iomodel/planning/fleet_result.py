@@ -12,6 +12,7 @@ from iomodel.common.results import Record, column, columns_in
 from iomodel.common.tabular import Tabular
 from iomodel.planning.fleet_queue import Operating
 from iomodel.planning.formatting import layout_text, money, seconds
+from iomodel.planning.layout_search import LayoutRate
 from iomodel.planning.step.layout import Layout
 
 RUNNERS = 8
@@ -107,6 +108,9 @@ class Fleet(Result, Tabular):
         Assumptions behind the figures of each device.
     left_out : mapping of str to tuple of str
         Effects that no figure on file of a device times.
+    steady : LayoutRate or None
+        The fewest of the best device if requests arrive evenly, as :func:`iomodel.plan` counts them; None where no
+        batch keeps the targets.
     """
 
     model: str
@@ -121,6 +125,7 @@ class Fleet(Result, Tabular):
     refused: tuple[Refusal, ...]
     assumed: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    steady: LayoutRate | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per device and layout that meets the targets, the best first."""
@@ -136,7 +141,18 @@ class Fleet(Result, Tabular):
         )
         shown = options[:RUNNERS]
         table = Table.of(title, FleetOption, shown).with_omissions(self.left_out, [option.device for option in shown])
-        trusted = [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]
+        trusted = [*self._at_even_arrivals(), *shared_notes("left out", self.left_out)]
+        trusted += shared_notes("assumed", self.assumed)
         if not self.refused:
             return [table, *trusted]
         return [table, Table.of("targets missed", Refusal, self.refused), *trusted]
+
+    def _at_even_arrivals(self) -> list[str]:
+        """Say how many devices even arrivals need, where random ones need others."""
+        even = self.steady
+        if even is None or even.devices == self.best.devices:
+            return []
+        return [
+            f"note: {even.devices:,} devices ({layout_text(even.layout)}) if requests arrive evenly, as in plan and "
+            f"pareto; random arrivals queue, and need room for {self.best.operating.in_flight:,.0f} in flight and more"
+        ]

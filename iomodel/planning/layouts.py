@@ -32,13 +32,15 @@ def _shared_by(model: ModelSpec, ranks: int) -> bool:
     return _divides(model, Layout(tensor_parallel=ranks))
 
 
-def default_layouts(service: Service, device: Hardware, most: int) -> list[Layout]:
+def default_layouts(service: Service, device: Hardware, most: int, count: int | None = None) -> list[Layout]:
     """List tensor parallelism over 1, 2, 4 or 8 devices; if no request fits, add pipelines of more stages.
 
-    A model with experts is also tried with expert parallelism and data-parallel attention over eight devices, and
-    ranks with copies of a head also with a cache that they divide.
+    With `count` devices to fill, any number of ranks up to eight that divides them. A model with experts is also tried
+    with expert parallelism and data-parallel attention over as many devices, and ranks with copies of a head also with
+    a cache that they divide.
     """
-    ranks = degrees(service.model, (n for n in (1, 2, 4, SERVER) if n <= most))
+    usual = (1, 2, 4, SERVER) if count is None else [n for n in range(1, SERVER + 1) if count % n == 0]
+    ranks = degrees(service.model, (n for n in usual if n <= most))
     tried: list[Layout] = []
     for stages in STAGES:
         if stages > len(service.model.layers) or (tried and stages * max(ranks) > most):
@@ -46,8 +48,10 @@ def default_layouts(service: Service, device: Hardware, most: int) -> list[Layou
         some = ranks if stages == 1 else ranks[-1:]
         wide = [Layout(tensor_parallel=n, pipeline_parallel=stages) for n in some]
         tried += with_divided_caches(wide, service)
-        if stages == 1 and most >= SERVER and _has_experts(service.model):
-            tried.append(Layout(expert_parallel=SERVER))
+        if stages == 1:
+            tried += [Layout(expert_parallel=n) for n in usual if 1 < n <= most and _has_experts(service.model, n)]
+        if count is not None:
+            tried = [layout for layout in tried if count % layout.devices == 0]
         if any(_holds(service.laid_out(layout), device) for layout in tried):
             break
     return tried
@@ -117,10 +121,10 @@ def _holds(service: Service, device: Hardware) -> bool:
         return True
 
 
-def _has_experts(model: ModelSpec) -> bool:
-    """Check for experts that the devices of a server can divide."""
+def _has_experts(model: ModelSpec, ranks: int) -> bool:
+    """Check for experts that ranks can divide, with whole heads on each."""
     experts = [layer.mlp.experts for layer in model.counted if layer.mlp is not None and layer.mlp.experts]
-    return bool(experts) and not any(many % SERVER for many in experts)
+    return bool(experts) and not any(many % ranks for many in experts)
 
 
 def with_least_layout(service: Service, device: Hardware, count: int = SERVER) -> Service:

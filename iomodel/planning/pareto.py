@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
-from typing import Any, Unpack, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.cheapest import Found, cheapest_point
-from iomodel.planning.checked_numbers import as_prices, as_real, as_share
-from iomodel.planning.fleet import as_devices, as_layouts
+from iomodel.planning.checked_numbers import as_price, as_real, as_share, as_targets
+from iomodel.planning.fleet import as_devices, layouts_of
 from iomodel.planning.formatting import gigabytes, layout_text
-from iomodel.planning.layouts import every_layout, with_divided_caches
+from iomodel.planning.layout_search import Wanted, at_targets
+from iomodel.planning.layouts import default_layouts
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
 from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import ServiceOptions, check_names, takes
+from iomodel.planning.service_options import PlanOptions, ServiceOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.trust import trust
@@ -32,7 +34,7 @@ MOST_CHOICES = 1000
 """Most batches or types to choose from."""
 
 
-@takes(ServiceOptions)
+@takes(PlanOptions)
 def pareto(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -43,13 +45,15 @@ def pareto(
     batches: Iterable[int] | None = None,
     weight_dtypes: Iterable[str] | None = None,
     kv_dtypes: Iterable[str] | None = None,
-    prices: Mapping[str, float] | None = None,
+    price: float | Mapping[str, float] | None = None,
+    load: float | None = None,
     ttft: float | str | None = None,
     tpot: float | str | None = None,
     percentile: str | None = None,
     power_utilization: float = 1.0,
-    max_count: int = MOST_DEVICES,
-    **service: Unpack[ServiceOptions],
+    replica_devices: int | None = None,
+    layout: Layout | None = None,
+    **service: Unpack[PlanOptions],
 ) -> Pareto:
     """Search devices, layouts, types and batches for the best throughput at every speed of a user.
 
@@ -59,33 +63,37 @@ def pareto(
     Parameters
     ----------
     model : ModelSpec or str
-        The model, its name, or its file.
+        The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware, str, or several, optional
-        Devices to choose from; by default all devices in `prices`.
+        Devices to choose from; by default all devices in `price`.
     prompt : int
         Tokens of a prompt.
     output : int
         Tokens of its output, at least 2.
     layouts : iterable of Layout, optional
-        Layouts of a replica; by default all with powers of two as degrees and at most `max_count` devices, and where
-        ranks would hold copies of a head, those with a cache that they divide too.
+        Layouts of a replica; by default those of the search of :func:`iomodel.plan` with at most `replica_devices`
+        devices.
     batches : iterable of int, optional
-        Requests decoded together; by default the powers of two that fit, and all that fit.
+        Requests decoded together; by default the powers of two that fit, all that fit, and the most that keep the
+        targets.
     weight_dtypes, kv_dtypes : iterable of str, optional
         Types to choose from; by default those of the service.
-    prices : mapping of str to float, optional
-        Price of one device, by name [1/h].
-    ttft : float, optional
-        Target of the time to the first token without queueing [s].
-    tpot : float, optional
-        Target of the time per output token [s].
+    price : float or mapping of str to float, optional
+        Price of one device, or of each device by name [1/h].
+    load : float, optional
+        Arrival rate of requests, evenly spaced, that the whole replicas of the cheapest point serve [1/s].
+    ttft, tpot : float or str, optional
+        Targets of the time to the first token and of the time per output token behind it, with as many clients as the
+        batch has requests, such as "50ms" [s].
     percentile : {"p50", "p90", "p99"}, optional
         Percentile that has to keep the targets too, in a simulation of as many clients as the batch has requests. It
         includes queueing, and needs tensor parallelism alone.
     power_utilization : float
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
-    max_count : int
-        Most devices of a replica.
+    replica_devices : int, optional
+        Most devices of a replica, by default 8.
+    layout : Layout, optional
+        The only layout, in place of `layouts` or of its single degrees.
     **service
 
     Raises
@@ -98,33 +106,36 @@ def pareto(
     Examples
     --------
     >>> from iomodel.planning.pareto import pareto
-    >>> result = pareto("llama-3-8b", "h100-sxm5", prompt=1024, output=128, batches=[1, 64], max_count=2, tpot=0.01)
+    >>> asked = {"prompt": 1024, "output": 128, "batches": [1, 64], "replica_devices": 2}
+    >>> result = pareto("llama-3-8b", "h100-sxm5", tpot=0.01, **asked)
     >>> [(point.layout.tensor_parallel, point.batch) for point in result.front]
     [(2, 1), (1, 1), (2, 64), (1, 64)]
     >>> result.cheapest.batch
     1
     """
-    check_names(pareto, service)
-    served = as_service(model, prompt, output, **service)
+    model, given, told, ignored = of_command(model, service, layout=layout)
+    asked = settled(pareto, given, price=price, replica_devices=replica_devices, **told)
+    served = as_service(model, prompt, output, **asked.service)
     if served.steps < 1:
         raise InputError(f"output: {served.output} given; allowed: at least 2, because a speed needs a second token")
-    share, most = as_share("power_utilization", power_utilization), as_integer("max_count", max_count)
-    targets = {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot)) if value is not None}
+    most = MOST_DEVICES if asked.own["replica_devices"] is None else asked.own["replica_devices"]
+    share, most = as_share("power_utilization", power_utilization), as_integer("replica_devices", most)
+    targets, needed = as_targets(ttft, tpot), None if load is None else as_real("load", load)
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
     if kind is not None and not targets:
         raise InputError(f"percentile: {kind!r} given without a target; allowed: with ttft or tpot")
-    price_table = as_prices(prices)
+    single, price_table = as_price(asked.own["price"])
     sizes = None if batches is None else _sizes(batches)
     devices = as_devices(hardware, price_table)
     cost = _costs(devices, price_table, bool(targets))
-    chosen = _types(service, weight_dtypes, kv_dtypes)
+    if single is not None:
+        cost = dict.fromkeys(map(id, devices), single)
+    chosen = _types(asked.service, weight_dtypes, kv_dtypes)
     services = [as_service(model, prompt, output, **each) for each in chosen]
-    if layouts is None:
-        choices = with_divided_caches(every_layout(served.model, most), served)
-    else:
-        choices = as_layouts(layouts, served)
-    asked = [each.laid_out(layout) for each in services for layout in choices]
-    found, skipped = _search(asked, devices, sizes, cost, share)
+    laid = layouts_of(layouts, asked.layout, served)
+    searched = _searched(services, devices, laid, most)
+    wanted = _Wanted(sizes, share, FrozenDict(targets))
+    found, skipped = _search(searched, wanted, cost)
     trusted = trust(served, devices, {point.layout for point, _, _ in found})
     front, dominated = divided(point for point, _, _ in found)
     return Pareto(
@@ -136,28 +147,45 @@ def pareto(
         ttft=targets.get("ttft"),
         tpot=targets.get("tpot"),
         percentile=kind,
-        cheapest=cheapest_point(found, targets, kind) if targets else None,
+        cheapest=cheapest_point(found, targets, kind, needed) if targets or needed else None,
         power_utilization=share,
         skipped=tuple(skipped),
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
         lora=served.lora,
-        assumed=FrozenDict({name: (*trusted.common, *texts) for name, texts in trusted.assumed.items()}),
+        assumed=FrozenDict({name: (*ignored, *trusted.common, *texts) for name, texts in trusted.assumed.items()}),
         left_out=trusted.left_out,
+        load=needed,
     )
 
 
+class _Wanted(NamedTuple):
+    """Batches or None for a search, share of the TDP, and targets [s]."""
+
+    sizes: list[int] | None
+    share: float
+    targets: Mapping[str, float]
+
+
+def _searched(
+    services: Sequence[Service], devices: Sequence[Hardware], layouts: list[Layout] | None, most: int
+) -> Iterator[tuple[Hardware, Service]]:
+    """List the services with the layouts given, or with those of the search on each device."""
+    for device, service in product(devices, services):
+        for layout in default_layouts(service, device, most) if layouts is None else layouts:
+            yield device, service.laid_out(layout)
+
+
 def _search(
-    services: Sequence[Service], devices: Sequence[Hardware], sizes: list[int] | None, cost: Mapping[int, float],
-    share: float,
-) -> tuple[list[Found], list[str]]:  # fmt: skip
+    services: Iterable[tuple[Hardware, Service]], wanted: _Wanted, cost: Mapping[int, float]
+) -> tuple[list[Found], list[str]]:
     """Compute the points of services on devices, and the reasons of those without one."""
     found: list[Found] = []
     skipped: list[str] = []
     lacking: list[int] = []
-    for device, service in product(devices, services):
+    for device, service in services:
         try:
-            points = list(_points(service, device, sizes, cost.get(id(device)), share))
+            points = list(_points(service, device, wanted, cost.get(id(device))))
             missing = 0 if points else service.memory(device).missing
             reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
         except (SpecError, InfeasibleError) as error:
@@ -176,12 +204,13 @@ def _search(
     return found, skipped
 
 
-def _points(
-    service: Service, device: Hardware, sizes: list[int] | None, price: float | None, share: float
-) -> Iterator[ParetoPoint]:
-    """Compute the figures of a replica at every batch that fits."""
+def _points(service: Service, device: Hardware, wanted: _Wanted, price: float | None) -> Iterator[ParetoPoint]:
+    """Compute the figures of a replica at every batch that fits, and at the most that keep the targets."""
     fits = service.most_requests(device)
-    tried = {1 << power for power in range(fits.bit_length())} | {fits} if sizes is None else set(sizes)
+    tried = set(wanted.sizes or ())
+    if wanted.sizes is None:
+        best = at_targets(service, device, Wanted(targets=wanted.targets)) if wanted.targets else None
+        tried = {1 << power for power in range(fits.bit_length())} | {fits} | ({best.batch} if best else set())
     tdp = device.power.tdp
     for batch in sorted(size for size in tried if 0 < size <= fits):
         reached = figures(service, device, batch)
@@ -199,7 +228,7 @@ def _points(
             requests_per_second=reached.requests_per_second,
             tokens_per_second=reached.tokens_per_second,
             price_per_hour=price,
-            watts=None if tdp is None else share * tdp.value,
+            watts=None if tdp is None else wanted.share * tdp.value,
         )
 
 
@@ -208,12 +237,12 @@ def _costs(devices: list[Hardware], prices: Mapping[str, float], compared: bool)
     known = {id(as_device(name)): price for name, price in prices.items()}
     lacking = [device.label for device in devices if id(device) not in known]
     if known and lacking and compared:
-        raise InputError(f"prices: none for {lacking[0]}; allowed: a price for each device, or for none")
+        raise InputError(f"price: none for {lacking[0]}; allowed: a price for each device, or for none")
     return known
 
 
 def _types(
-    service: ServiceOptions, weights: Iterable[str] | None, caches: Iterable[str] | None
+    service: Mapping[str, Any], weights: Iterable[str] | None, caches: Iterable[str] | None
 ) -> Iterator[ServiceOptions]:
     """List the options of the service with each combination of the types to choose from."""
     axes = {"weight_dtype": weights, "kv_dtype": caches}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from iomodel.common.display import WARNING, Mark, Result, Table, figure, shared_notes
@@ -136,6 +137,8 @@ class Pareto(Result, Tabular):
         Assumptions behind the figures of each device.
     left_out : mapping of str to tuple of str
         Effects that no figure on file of a device times.
+    load : float or None
+        Arrival rate of requests that the cheapest point serves [1/s].
     """
 
     model: str
@@ -154,6 +157,15 @@ class Pareto(Result, Tabular):
     lora: Lora | None = None
     assumed: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    load: float | None = None
+
+    @property
+    def devices(self) -> int | None:
+        """Devices of whole replicas of the cheapest point that serve the load [-]; None without a load."""
+        best = self.cheapest
+        if best is None or self.load is None:
+            return None
+        return ceil(self.load / best.requests_per_second) * best.devices
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per point, those of the front first."""
@@ -177,7 +189,9 @@ class Pareto(Result, Tabular):
                 if value is not None
             ]
             kind = "mean" if self.percentile is None else self.percentile
-            lines.append(self._table(f"Cheapest within {', '.join(targets)} ({kind})", [self.cheapest]))
+            within = f" within {', '.join(targets)} ({kind})" if targets else ""
+            served = "" if self.load is None else f", {self.load:g} requests/s on {self.devices:,} devices"
+            lines.append(self._table(f"Cheapest{within}{served}", [self.cheapest]))
         if any(point.watts is not None for point in self.front):
             lines.append(Mark(f"assumed: energy at {100 * self.power_utilization:g} % of the TDP", WARNING))
         lines += [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Unpack
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.checked_numbers import as_real
-from iomodel.planning.layouts import SERVER, no_room, with_least_layout
+from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.checked_numbers import as_price, as_real, as_targets
+from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, rated, unkept
+from iomodel.planning.layouts import no_room
 from iomodel.planning.plan_result import Plan
 from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_memory import Fit
-from iomodel.planning.service_options import ServiceOptions, check_names, takes
+from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.step.step_search import crossover_context
@@ -23,48 +28,62 @@ from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.trust import trust
 
 ROWS = 4
-"""Other batches in the table, each a quarter of the next."""
+"""Other batches in the table, powers of four."""
 PAYS = 1.1
 """Least speed-up from a doubled batch at which memory counts as the bound [-]."""
 LONGEST = 1 << 20
 """Longest context searched, for a model without a stated limit [tokens]."""
 
 
-@takes(ServiceOptions)
+@takes(PlanOptions)
 def plan(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
-    count: int | None = None,
-    layout: Layout | None = None,
     prompt: int,
     output: int,
     batch: int | None = None,
-    price_per_hour: float | None = None,
+    clients: int | None = None,
+    load: float | None = None,
+    ttft: float | str | None = None,
+    tpot: float | str | None = None,
+    count: int | None = None,
+    price: float | Mapping[str, float] | None = None,
+    layout: Layout | None = None,
     sensitivity: bool = False,
-    **service: Unpack[ServiceOptions],
+    **service: Unpack[PlanOptions],
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
+
+    Without a layout, the search of :mod:`iomodel.planning.layout_search` takes the one with the most tokens per second
+    that keeps the targets: on `count` devices, or the fewest devices for `load`, or else per device of one replica of
+    up to eight. Without `batch` or `clients`, the batch is the largest that fits and keeps the targets.
 
     Parameters
     ----------
     model : ModelSpec or str
-        The model, its name, or its file.
+        The model, its name, or its file; or the command line that starts an engine, such as "vllm serve ...".
     hardware : Hardware or str
         The device.
-    count : int, optional
-        Number of devices; by default those of one replica.
-    layout : Layout, optional
-        Parallel layout of a replica; by default the least tensor parallelism that holds the model and one request, on
-        up to eight devices or `count`.
     prompt : int
         Tokens of a prompt.
     output : int
         Tokens of its output.
     batch : int, optional
         Requests decoded together in a replica; by default as many as fit.
-    price_per_hour : float, optional
-        Price of one device [1/h].
+    clients : int, optional
+        Clients of a closed loop on all devices, each of which sends its next request when its last one ends. TTFT then
+        is that of a server: it includes the time of the host, of HTTP and of the tokeniser.
+    load : float, optional
+        Arrival rate of requests, evenly spaced, that sets the number of replicas [1/s].
+    ttft, tpot : float or str, optional
+        Targets of the time to the first token and of the time per output token behind it, such as "50ms" [s].
+    count : int, optional
+        Number of devices; by default those of one replica, or those that `load` needs.
+    price : float or mapping of str to float, optional
+        Price of one device, or of each device by name [1/h].
+    layout : Layout, optional
+        Parallel layout of a replica, in place of its single degrees; by default the best of the search.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
     **service
@@ -74,7 +93,7 @@ def plan(
     UnknownNameError, InputError, SpecError
         A name is unknown, a number is out of range, or the device lacks a required figure.
     InfeasibleError
-        The model with the batch does not fit.
+        The model with the batch does not fit, or no batch keeps the targets.
 
     Examples
     --------
@@ -82,33 +101,32 @@ def plan(
     >>> result = plan("llama-3-8b", "h100-sxm5", prompt=2048, output=256)
     >>> result.memory.fits == result.memory.left // (131072 * 2304), result.decode_bound
     (True, 'KV cache')
-    >>> plan("llama-3.1-405b", "h200-sxm", prompt=2048, output=256, precision="fp8").layout.tensor_parallel
-    4
+    >>> best = plan("llama-3.1-70b", "h100-sxm5", count=8, prompt=2048, output=512)
+    >>> best.layout.tensor_parallel, best.replicas
+    (4, 2)
     """
-    check_names(plan, service)
+    model, given, told, ignored = of_command(model, service, layout=layout, batch=batch, count=count)
+    asked = settled(plan, given, price=price, **told)
     if not isinstance(sensitivity, bool):
         raise InputError(f"sensitivity: {shown(sensitivity)} given; allowed: True or False")
     device = as_device(hardware)
-    served = as_service(model, prompt, output, Layout() if layout is None else layout, **service)
-    price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
-    if layout is None:
-        most = SERVER if count is None else as_integer("count", count)
-        served = with_least_layout(served, device, most)
-    devices = served.devices if count is None else as_integer("count", count)
-    replicas = _replicas(served, devices)
-    memory = served.memory(device)
-    size = served.most_requests(device) if batch is None else as_integer("batch", batch)
-    if not size or size > memory.fits:
-        raise no_room(served, device, size)
+    served = as_service(model, prompt, output, asked.layout or Layout(), **asked.service)
+    wanted = as_wanted(asked.own["count"], load, asked.own["batch"], clients, as_targets(ttft, tpot))
+    options = best_layout(served, device, wanted) if asked.layout is None else []
+    if options:
+        served = served.laid_out(options[0].layout)
+    reached = reached_on(served, device, wanted)
+    replicas = wanted.replicas(served, reached.requests_per_second)
     steps = ReplicaSteps(served, device)
-    reached = figures(served, device, size)
-    prefill, decode = steps.prefill(), steps.decode(size, sum(served.contexts) // 2)
+    prefill, decode = steps.prefill(), steps.decode(reached.batch, sum(served.contexts) // 2)
     bounds = bound_of(prefill), bound_of(decode)
     assumed, left_out = trust(served, [device], [served.layout]).of(device)
+    memory = served.memory(device)
+    fixed = None if asked.own["batch"] is None and clients is None else reached.batch
     return Plan(
         model=served.name,
         hardware=device.label,
-        count=devices,
+        count=replicas * served.devices,
         replicas=replicas,
         layout=served.layout,
         prompt=served.prompt,
@@ -120,34 +138,95 @@ def plan(
         prefill_bound=bounds[0],
         decode_bound=bounds[1],
         throughput_bound=_throughput_bound(served, device, reached, bounds, memory),
-        crossover_context=_crossover(served, device, size),
-        price_per_hour=price,
+        crossover_context=_crossover(served, device, reached.batch),
+        price_per_hour=price_on(device, asked.own["price"]),
         batches=_batches(served, device, reached),
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
         lora=served.lora,
         page_size=served.page_size,
-        assumed=assumed,
+        assumed=(*ignored, *_assumed(wanted), *assumed),
         left_out=left_out,
-        sensitivities=sensitivities(served, device, batch if batch is None else size, replicas) if sensitivity else (),
+        sensitivities=sensitivities(served, device, fixed, replicas) if sensitivity else (),
+        engine=None if served.engine is None else served.engine.name,
+        clients=wanted.clients,
+        load=wanted.load,
+        layouts=tuple(options),
+        better=_better(served, device, wanted, reached) if not options else None,
     )
 
 
-def _replicas(service: Service, devices: int) -> int:
-    """Divide devices among replicas evenly."""
+def as_wanted(count: object, load: object, batch: object, clients: object, targets: dict[str, float]) -> Wanted:
+    """Validate devices, load, batch and clients of a plan."""
+    if load is not None and count is not None:
+        raise InputError("load: given with count; allowed: one of both, because a load sets the number of devices")
+    if batch is not None and clients is not None:
+        raise InputError("clients: given with batch; allowed: one of both, because clients set the batch")
+    return Wanted(
+        None if count is None else as_integer("count", count),
+        None if load is None else as_real("load", load),
+        None if batch is None else as_integer("batch", batch),
+        None if clients is None else as_integer("clients", clients),
+        FrozenDict(targets),
+    )
+
+
+def reached_on(service: Service, device: Hardware, wanted: Wanted) -> Figures:
+    """Compute the figures of one replica of a layout at the largest batch that is wanted, or raise InfeasibleError."""
+    _check_count(service, wanted.count)
+    reached = at_targets(service, device, wanted)
+    if reached is not None:
+        return reached
+    fits = service.memory(device).fits
+    if not fits or (wanted.batch or 0) > fits:
+        raise no_room(service, device, wanted.batch or 1)
+    raise unkept(rated(service, device, replace(wanted, targets={}, batch=wanted.batch or 1), [service.layout]), wanted)
+
+
+def price_on(device: Hardware, price: object) -> float | None:
+    """Return the price of a device; None without one [1/h]."""
+    single, table = as_price(price)
+    return table_price(device, table) if single is None else single
+
+
+def table_price(device: Hardware, table: Mapping[str, float]) -> float | None:
+    """Look up the price of a device in a table by names or files [1/h]."""
+    return next((price for name, price in table.items() if as_device(name) is device), None)
+
+
+def _assumed(wanted: Wanted) -> tuple[str, ...]:
+    """State the load that TTFT and TPOT hold at."""
+    if wanted.clients is not None:
+        return ("clients in a closed loop, whose lengths vary a little; a server and its host before the first token",)
+    return ("requests arrive evenly; at random arrivals fleet needs more devices",) if wanted.load else ()
+
+
+def _better(service: Service, device: Hardware, wanted: Wanted, reached: Figures) -> LayoutRate | None:
+    """Find a layout whose rate is a tenth higher than that of a given one, on the same devices; None without one."""
+    here = replace(wanted, count=wanted.count or service.devices)
+    try:
+        others = rated(service, device, here)
+    except SpecError:
+        return None
+    own = (here.count or 1) // service.devices * reached.tokens_per_second
+    return others[0] if others and others[0].tokens_per_second > BETTER * own else None
+
+
+def _check_count(service: Service, devices: int | None) -> None:
+    """Raise InputError for devices that replicas do not divide evenly."""
     each = service.devices
-    if devices % each:
+    if devices is not None and devices % each:
         lower = devices - devices % each
         near = " or ".join(f"{n:,}" for n in (lower, lower + each) if n)
         raise InputError(
             f"count: {devices:,} given for replicas of {each} devices; allowed: a multiple, such as {near}"
         )
-    return devices // each
 
 
 def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures, ...]:
     """Compute the figures of the replica at smaller batches, and at the requested one."""
-    smaller = {1, *(full.batch // 4**n for n in range(1, ROWS + 1))} - {0, full.batch}
+    powers = [1 << power for power in range(2, full.batch.bit_length(), 2) if 1 << power < full.batch]
+    smaller = {1, *powers[-ROWS:]} - {full.batch}
     return (*(figures(service, device, batch) for batch in sorted(smaller)), full)
 
 
@@ -160,7 +239,7 @@ def _throughput_bound(service: Service, device: Hardware, full: Figures, bounds:
         if doubled.tokens_per_second > PAYS * full.tokens_per_second:
             return "memory capacity"
     decoding = service.steps * full.step
-    return bounds[1] if 2 * decoding > service.steps * full.tpot else bounds[0]
+    return bounds[1] if 2 * decoding > service.steps * full.cycle_per_token else bounds[0]
 
 
 def _crossover(service: Service, device: Hardware, batch: int) -> int | None:

@@ -9,6 +9,8 @@ from iomodel.common.display import Result, Table, trusted
 from iomodel.common.results import plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
+from iomodel.planning.intervals import tpot_interval, ttft_interval
+from iomodel.planning.layout_search import LayoutRate
 from iomodel.planning.memory_parts import memory_tables
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import Figures
@@ -62,12 +64,26 @@ class Plan(Result, Tabular):
         Tokens per page of the cache; None for single tokens.
     assumed, left_out : tuple of str
         Assumptions behind the figures, and effects that no figure on file times.
+    engine : str or None
+        Engine whose memory and steps are assumed, if any.
+    clients : int or None
+        Clients of the closed loop on all devices, if given.
+    load : float or None
+        Arrival rate that sets the number of devices, if given [1/s].
+    layouts : tuple of LayoutRate
+        Layouts of the search that hold the model and keep the targets, the best first; empty for a given layout.
+    better : LayoutRate or None
+        A layout of the same devices with a rate more than a tenth above that of the given one, if there is one.
     """
 
     derived = (
         "batch",
         "ttft",
         "tpot",
+        "tpot_interval",
+        "ttft_interval",
+        "ttft_alone",
+        "cycle_per_token",
         "requests_per_second",
         "tokens_per_second",
         "cost_per_million_tokens",
@@ -99,6 +115,11 @@ class Plan(Result, Tabular):
     page_size: int | None = None
     assumed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    engine: str | None = None
+    clients: int | None = None
+    load: float | None = None
+    layouts: tuple[LayoutRate, ...] = ()
+    better: LayoutRate | None = None
 
     @property
     def batch(self) -> int:
@@ -107,13 +128,33 @@ class Plan(Result, Tabular):
 
     @property
     def ttft(self) -> float:
-        """Time to the first token of a request without queueing [s]."""
+        """Mean time to the first token in a closed loop of the clients, or of as many as the batch has requests [s]."""
         return self.figures.ttft
 
     @property
     def tpot(self) -> float:
-        """Time per output token, including the prefills of other requests in between [s]."""
+        """Mean time per output token behind the first at the same load, (latency - TTFT) / (output - 1) [s]."""
         return self.figures.tpot
+
+    @property
+    def tpot_interval(self) -> tuple[float, float]:
+        """10th to 90th percentile of the time per token among published working rows of the kind [s]."""
+        return tpot_interval(self.prefill.model, self.batch, self.tpot)
+
+    @property
+    def ttft_interval(self) -> tuple[float, float] | None:
+        """The same of the first token in a server [s]; None unless the clients are given."""
+        return None if self.clients is None else ttft_interval(self.prefill.model, self.ttft)
+
+    @property
+    def ttft_alone(self) -> float:
+        """Time to the first token of a request on an idle replica [s]."""
+        return self.figures.ttft_alone
+
+    @property
+    def cycle_per_token(self) -> float:
+        """Time in which every request of the batch ends once, over the tokens behind the first [s]."""
+        return self.figures.cycle_per_token
 
     @property
     def requests_per_second(self) -> float:
@@ -143,8 +184,8 @@ class Plan(Result, Tabular):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Warnings about the figures of the model's file."""
-        return self.prefill.model.notes
+        """Warnings about the figures of the model's file, and a layout that is better than a given one."""
+        return (*_note(self), *self.prefill.model.notes)
 
     def _cost(self, rate: float) -> float | None:
         if self.price_per_hour is None:
@@ -175,6 +216,15 @@ class Plan(Result, Tabular):
         return _tables(self)
 
 
+def _note(plan: Plan) -> tuple[str, ...]:
+    other = plan.better
+    if other is None:
+        return ()
+    gain = other.tokens_per_second / plan.tokens_per_second - 1
+    where = f"{other.replicas:,} x {layout_text(other.layout)}" if other.replicas > 1 else layout_text(other.layout)
+    return (f"{where} has {gain:.0%} more tokens/s on the same devices".replace("%", " %"),)
+
+
 Row = tuple[str, str]
 BATCH = ("batch", "tpot", "step", "tokens_per_second", "requests_per_second")
 """Columns of the batches, in their order."""
@@ -185,6 +235,8 @@ def _tables(plan: Plan) -> list[Table | str]:
     drawn: list[Table | str] = [Table(_title(plan), ("", ">value"), [*_memory(plan), *_times(plan), *_rates(plan)])]
     if len(plan.batches) > 1:
         drawn.append(Table.of("One replica at other batches", Figures, plan.batches, names=BATCH))
+    if len(plan.layouts) > 1:
+        drawn.append(Table.of("Layouts on these devices", LayoutRate, plan.layouts))
     if plan.sensitivities:
         table = Table.of("Effect of more resources", Sensitivity, plan.sensitivities)
         drawn.append(table.with_names("one more per device", [effect.title for effect in plan.sensitivities]))
@@ -241,16 +293,28 @@ def _drafts(plan: Plan) -> list[Row]:
     return [(f"tokens of a step, of 1 and {drafts.tokens} drafts", f"{drafts.tokens_per_step:.3g}")]
 
 
+def _interval(ends: tuple[float, float] | None) -> list[Row]:
+    return [] if ends is None else [("  80 % of published rows", " to ".join(map(seconds, ends)))]
+
+
+def _clients(plan: Plan) -> str:
+    count = plan.batch * plan.replicas if plan.clients is None else plan.clients
+    return f"{count:,} client{'s' if count > 1 else ''} in a closed loop"
+
+
 def _times(plan: Plan) -> list[Row]:
     reached = plan.figures
     per_token = "decode step" if plan.speculation is None else "decode step per token"
     context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
     return [
         ("batch per replica", f"{reached.batch:,}"),
-        (f"TTFT without a queue, bound by {plan.prefill_bound}", seconds(reached.ttft)),
+        (f"TTFT of one request alone, bound by {plan.prefill_bound}", seconds(reached.ttft_alone)),
+        (f"TTFT with {_clients(plan)}", seconds(reached.ttft)),
+        *_interval(plan.ttft_interval),
         *_drafts(plan),
         (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
-        ("TPOT with the prefills in between", seconds(reached.tpot)),
+        (f"TPOT with {_clients(plan)}", seconds(reached.tpot)),
+        *(_interval(plan.tpot_interval) if reached.tpot else []),
         ("attention overtakes the products at", context),
     ]
 

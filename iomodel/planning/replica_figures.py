@@ -9,11 +9,19 @@ once for each (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inf
 section 4). Other engines prefill the prompts that wait together, in a step of their own. Data-parallel groups step
 together, and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step. A
 model that computes drafts prefills each prompt in a step of its own.
+
+A load is a closed loop of clients, each of which sends its next request when its last one ends, as in the benchmarks of
+engines. They print two times of it: TTFT, from sending a request to its first token, and TPOT, (latency - TTFT) over
+the tokens behind the first (benchmarks/benchmark_serving.py of vLLM). With lengths that vary a little, ends are spread
+over the steps: a prompt waits for those of the requests that end with the same step, (batch - 1) / (output - 1) in the
+mean, and the prefills of all others come between the tokens of the request. TTFT and TPOT so add up to the cycle in
+which every request ends once; with more clients than requests in the batch, a request waits for whole cycles.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from iomodel.common.results import column
 from iomodel.devices.device import Hardware
@@ -52,25 +60,39 @@ class Figures:
     batch : int
         Requests decoded together.
     ttft : float
-        Time to the first token of a request without queueing [s]; with an engine, including its host time.
+        Mean time to the first token in a closed loop of as many clients as the batch has requests, or of the stated
+        clients of the replica [s]; with an engine, including its host time.
     step : float
         Decode step, averaged over the output; with speculation over the expected tokens of a step [s].
     tpot : float
-        Time per output token, including the prefills of other requests in between [s].
+        Mean time per output token behind the first at that load, (latency - TTFT) / (output - 1) [s].
     requests_per_second, tokens_per_second : float
         Requests, and output tokens, of one replica [1/s].
+    ttft_alone : float
+        Time to the first token of a request on an idle replica [s].
+    cycle_per_token : float
+        Time in which every request of the batch ends once, over the output tokens behind the first [s].
     """
 
     batch: int = field(metadata=column(">batch", ","))
-    ttft: float
+    ttft: float = field(metadata=column(">TTFT", seconds))
     step: float = field(metadata=column(">decode step", seconds))
     tpot: float = field(metadata=column(">TPOT", seconds))
     requests_per_second: float = field(metadata=column(">requests/s", rate))
     tokens_per_second: float = field(metadata=column(">tokens/s", ",.0f"))
+    ttft_alone: float = 0.0
+    cycle_per_token: float = 0.0
 
 
-def figures(service: Service, device: Hardware, batch: int) -> Figures:
-    """Compute the figures of one replica at a batch.
+class Cycle(NamedTuple):
+    """Time in which every request of a batch ends once, and the part of it before the first token of a request [s]."""
+
+    seconds: float
+    first: float
+
+
+def figures(service: Service, device: Hardware, batch: int, clients: int | None = None) -> Figures:
+    """Compute the figures of one replica at a batch; with `clients` in a server, whose host a first token waits for.
 
     While one request takes its steps, every request of the batch ends once, so one prompt per request is prefilled: a
     cycle lasts steps * step + batch * prefill, and serves the batch. A pipeline has a prefill in each stage at once, so
@@ -82,17 +104,40 @@ def figures(service: Service, device: Hardware, batch: int) -> Figures:
     if service.engine is not None and service.layout.pipeline_parallel == 1:
         cycle = cycle_with_engine(steps, service.engine, step, batch)
     else:
-        cycle = service.steps * step + batch * steps.occupied()
-    cycle = max(cycle, batch * steps.load_seconds() / service.layout.data_parallel)  # loads run beside the steps
-    prefill = steps.prefill()
-    ttft = steps.first_token_seconds() + (0.0 if service.engine is None else prefill_host(prefill))
-    tpot = cycle / service.steps if service.steps else 0.0
-    rate = batch / cycle
-    return Figures(batch, ttft, step, tpot, rate, rate * service.output)
+        cycle = _cycle(steps, step, batch)
+    loads = batch * steps.load_seconds() / service.layout.data_parallel  # beside the steps
+    whole = max(cycle.seconds, loads)
+    rate = batch / whole
+    first = min(cycle.first, whole)
+    tpot = max(step, (whole - first) / service.steps) if service.steps else 0.0
+    waiting = whole * (max(0, (clients or batch) - batch) / batch)
+    host = 0.0 if service.engine is None else prefill_host(steps.prefill())
+    host = host if clients is None else server_host(steps.prefill())
+    alone = steps.first_token_seconds() + host
+    each = whole / service.steps if service.steps else 0.0
+    ttft = max(alone, first + host) + waiting
+    return Figures(batch, ttft, step, tpot, rate, rate * service.output, alone, each)
 
 
-def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: int) -> float:
-    """Compute the time in which every request of a batch ends once, and its successor is prefilled [s].
+def together(batch: float, decodes: int) -> float:
+    """Return the mean number of other prompts that wait with a prompt: those of requests that end with the same step.
+
+    >>> together(64, 21), together(64, 0)
+    (3.0, 63.0)
+    """
+    return max(0.0, batch - 1) / max(1, decodes)
+
+
+def _cycle(steps: ReplicaSteps, step: float, batch: int) -> Cycle:
+    """Compute the cycle of an engine that prefills one prompt after the other, before any decode step."""
+    service, occupied = steps.service, steps.occupied()
+    groups = service.layout.data_parallel
+    waiting = together(batch / groups, service.steps) * occupied * groups
+    return Cycle(service.steps * step + batch * occupied, steps.first_token_seconds() + waiting)
+
+
+def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: int) -> Cycle:
+    """Compute the cycle of an engine that prefills prompts together, or beside decode steps.
 
     Parameters
     ----------
@@ -111,14 +156,18 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: i
     each = batch / groups
     ending = each / decodes if decodes else each
     drafted = each * steps.drafted_seconds()
+    waiting = 1 + together(each, decodes)
     if not engine.mixes or not decodes:
-        together = max(1, min(budget // computed, int(ending)))
-        return decodes * step + each / together * steps.prefill(batch=groups * together).seconds + drafted
+        prompts = max(1, min(budget // computed, int(ending)))
+        prefill = steps.prefill_seconds(groups * prompts)[0]
+        first = max(1.0, waiting / prompts) * prefill + steps.drafted_seconds() + steps.load_seconds()
+        return Cycle(decodes * step + each / prompts * prefill + drafted, first)
     room = max(1.0, budget - each)
     tokens = min(room, max(computed, ending * computed))
     shared = each * computed / tokens
     mixed = mixed_seconds(steps, batch, int(tokens))
-    return max(0.0, decodes - shared) * step + shared * mixed + drafted
+    first = max(1.0, waiting * computed / tokens) * mixed + steps.drafted_seconds() + steps.load_seconds()
+    return Cycle(max(0.0, decodes - shared) * step + shared * mixed + drafted, first)
 
 
 def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:
@@ -129,8 +178,8 @@ def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:
     service, groups = steps.service, steps.service.layout.data_parallel
     decode = steps.decode(batch, sum(service.contexts) // 2)
     rows = tokens + -(-batch // groups)
-    both = steps.chunk(rows, rows, groups)
+    products = steps.products_seconds(rows, groups)
     own = steps.prefill(batch=groups)
     outputs = steps.output_seconds(batch) - steps.output_seconds(groups) if batch > groups else 0.0
     attention = decode.attention_seconds + own.attention_seconds * tokens / steps.computed
-    return both.seconds - both.attention_seconds + attention + outputs
+    return products + attention + outputs

@@ -187,7 +187,7 @@ class Service:
         """Compute the requests that a replica takes: as many as fit, up to the engine's limit in each group."""
         fits = self.memory(device).fits
         if self.engine is None:
-            return fits
+            return fits if self.step_requests is None else min(fits, self.step_requests * self.layout.data_parallel)
         return min(fits, self.limits(device)[1] * self.layout.data_parallel)
 
     def limits(self, device: Hardware) -> tuple[int, int]:
@@ -226,7 +226,7 @@ class Service:
             usable=kept.usable,
             weights=weights,
             overhead=kept.overhead,
-            token_bytes=sum(self.requests.cache(layer, 1, paged=False) for layer in layers),
+            token_bytes=sum(times * self.requests.cache(layer, 1, paged=False) for layer, times in counted.items()),
             request_bytes=request,
             groups=self.layout.data_parallel,
             block=blocks.block if blocks else 1 if self.engine is None else self.engine.block,

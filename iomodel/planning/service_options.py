@@ -93,6 +93,40 @@ class ServiceOptions(CapacityOptions, total=False):
     speculation: Speculation | None
 
 
+class LayoutOptions(TypedDict, total=False):
+    """Degrees of the layout of a replica, in place of a :class:`iomodel.Layout`.
+
+    Parameters
+    ----------
+    tensor_parallel : int, optional
+        Ranks that divide the heads and the widths of each layer; also ``tp``.
+    pipeline_parallel : int, optional
+        Stages that divide the layers; also ``pp``.
+    expert_parallel : int, optional
+        Ranks that divide the experts of each layer; also ``ep``.
+    decode_context_parallel : int, optional
+        Ranks that divide the tokens of the cache; also ``dcp``.
+    redundant_experts : int, optional
+        Experts with a second copy.
+    devices_per_node : int, optional
+        Devices of a node; by default all that links join.
+    network_bandwidth : float or str, optional
+        Bandwidth of a device to those of other nodes, such as "50GB/s" [B/s].
+    """
+
+    tensor_parallel: int | None
+    pipeline_parallel: int | None
+    expert_parallel: int | None
+    decode_context_parallel: int | None
+    redundant_experts: int | None
+    devices_per_node: int | None
+    network_bandwidth: float | str | None
+
+
+class PlanOptions(ServiceOptions, LayoutOptions, total=False):
+    """Options of a service with the layout of its replicas."""
+
+
 class Option(NamedTuple):
     """One option; its default is None.
 
@@ -112,19 +146,20 @@ def options_of(group: type) -> dict[str, Option]:
     >>> options_of(StepOptions)["page_size"][1:]
     ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].')
     """
-    _, _, entries = cleandoc(ServiceOptions.__doc__ or "").partition("----------\n")
+    entries = [cleandoc(one.__doc__ or "").partition("----------\n")[2] for one in (ServiceOptions, LayoutOptions)]
     docs: dict[str, list[str]] = {}
-    name = ""
-    for line in entries.splitlines():
+    lines: list[str] = []
+    for line in "\n".join(entries).splitlines():
         if line.startswith(" "):
-            docs[name].append(line.strip())
+            lines.append(line.strip())
         else:
-            name, _, kind = line.partition(" : ")
-            docs[name] = [kind]
+            names, _, kind = line.partition(" : ")
+            lines = [kind]
+            docs |= dict.fromkeys(names.split(", "), lines)
     found = {}
     for name, annotation in group.__annotations__.items():
-        kind, *lines = docs.get(name, [""])  # Python -OO has no docstrings
-        found[name] = Option(name, kind, annotation.__forward_arg__, " ".join(lines))
+        kind, *texts = docs.get(name, [""])  # Python -OO has no docstrings
+        found[name] = Option(name, kind, annotation.__forward_arg__, " ".join(texts))
     return found
 
 

@@ -1,9 +1,17 @@
-"""Steps of a replica: prefill, and decode steps with growing context, each computed once."""
+"""Steps of a replica: prefill, and decode steps with growing context, each computed once.
+
+A length or a batch of a plan stands for those near it: prompts vary, and engines pad batches. Kernels timed alone have
+steps of up to 40 % where the rows of a product pass a multiple of its tile (from 256 to 264 rows on A100 and H100;
+github.com/microsoft/vidur at 7d47513, data/profiling/compute), at places that differ between products and libraries.
+Plans therefore interpolate between lengths that fill tiles, four for each factor of two, and between batches that are
+powers of two, as simulations do. :func:`iomodel.step` times one step as it is.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import log2
 from typing import Any
 
 from iomodel.common.cache import BoundedCache
@@ -58,6 +66,34 @@ def mean_between(spans: Sequence[tuple[int, int]], value: Callable[[int], float]
     return sum(length * span_mean for length, span_mean in zip(lengths, means, strict=True)) / sum(lengths)
 
 
+PER_OCTAVE = 4
+"""Lengths of prefills that are computed for each factor of two."""
+
+
+def around(tokens: int) -> tuple[int, int]:
+    """Return the lengths at and after a number of tokens that prefills are computed for.
+
+    >>> around(2048), around(1000)
+    ((2048, 2048), (861, 1024))
+    """
+    power = int(PER_OCTAVE * log2(tokens)) - 1
+    low = tokens
+    while True:
+        high = int(2 ** (power / PER_OCTAVE))
+        if high >= tokens:
+            return (high, high) if high == tokens else (low, high)
+        low, power = high, power + 1
+
+
+def between(tokens: int, timed: Callable[[int], tuple[float, ...]]) -> tuple[float, ...]:
+    """Interpolate times between the lengths around a number of tokens; they never fall [s]."""
+    low, high = around(tokens)
+    if low == high:
+        return timed(low)
+    share = (tokens - low) / (high - low)
+    return tuple(first + max(0.0, last - first) * share for first, last in zip(timed(low), timed(high), strict=True))
+
+
 class ReplicaSteps:
     """The steps of one replica."""
 
@@ -78,13 +114,36 @@ class ReplicaSteps:
         keys = prompt or self.service.prompt
         return self.chunk(keys - self.service.cached(keys), keys, batch)
 
+    def prefill_seconds(self, batch: int = 1) -> tuple[float, float]:
+        """Compute the time of prefills of the service and of their longest stage [s], between lengths that fill tiles.
+
+        Tokens in the prefix cache are keys of each length.
+        """
+        cached = self.service.prompt - self.computed
+
+        def timed(tokens: int) -> tuple[float, ...]:
+            step = self.chunk(tokens, tokens + cached, batch)
+            return step.seconds, step.stage_seconds
+
+        seconds, stage = between(self.computed, timed)
+        return seconds, stage
+
+    def products_seconds(self, rows: int, batch: int) -> float:
+        """Compute the time of all but attention in steps with new tokens [s], between lengths that fill tiles."""
+
+        def timed(tokens: int) -> tuple[float, ...]:
+            step = self.chunk(tokens, tokens, batch)
+            return (step.seconds - step.attention_seconds,)
+
+        return between(rows, timed)[0]
+
     def first_token_seconds(self) -> float:
         """Compute the time of a prefill of the service [s], that of its drafts and of loads from other memories too."""
-        return self.load_seconds() + self.prefill().seconds + self.drafted_seconds()
+        return self.load_seconds() + self.prefill_seconds()[0] + self.drafted_seconds()
 
     def drafted_seconds(self) -> float:
         """Compute the time in which the model that computes drafts, if there is one, prefills a prompt [s]."""
-        return 0.0 if self.draft is None else self.draft.prefill().seconds
+        return 0.0 if self.draft is None else self.draft.prefill_seconds()[0]
 
     def load_seconds(self) -> float:
         """Compute the time to load what a prompt finds cached in the memory of the host and on disk [s].
@@ -120,7 +179,7 @@ class ReplicaSteps:
 
         A prompt occupies one data-parallel group; each of the others takes another prompt meanwhile.
         """
-        return (self.prefill().stage_seconds + self.drafted_seconds()) / self.service.layout.data_parallel
+        return (self.prefill_seconds()[1] + self.drafted_seconds()) / self.service.layout.data_parallel
 
     def decode(self, batch: int, context: int) -> StepTime:
         """Time one step for each request of a batch with `context` visible keys, including the new one.
@@ -144,7 +203,13 @@ class ReplicaSteps:
         """
         speculation = self.service.speculation
         each = 1.0 if speculation is None else speculation.tokens_per_step
-        return mean_between(self.bends(), lambda context: self.decode_step_seconds(batch, context) / each)
+        low = 1 << (batch.bit_length() - 1)
+        sizes = (low,) if low == batch else (low, 2 * low)
+        times = [
+            mean_between(self.bends(), lambda context, size=size: self.decode_step_seconds(size, context) / each)  # type: ignore[misc]
+            for size in sizes
+        ]
+        return times[0] + (max(times) - times[0]) * (batch - low) / low
 
     def decode_step_seconds(self, batch: int, context: int) -> float:
         """Compute the time between decode steps of a request [s], that of drafts too.

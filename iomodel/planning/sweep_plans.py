@@ -15,6 +15,7 @@ from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, IOModelError, UnknownNameError, shown
 from iomodel.models.spec import ModelSpec
+from iomodel.planning.call_arguments import renamed
 from iomodel.planning.fleet import fleet
 from iomodel.planning.plan import plan
 from iomodel.planning.step.layout import Layout
@@ -88,7 +89,7 @@ def sweep_plans(
     """
     xarray = import_xarray()
     as_choice("question", question, QUESTIONS)
-    constants, axes = _axes(question, fields)
+    constants, axes = _axes(question, renamed(question, fields, depth=2))
     names = _figures(question, figures, axes)
     sizes = {name: len(values) for name, values in axes.items()}
     count = math.prod(sizes.values())

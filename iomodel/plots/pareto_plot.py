@@ -35,7 +35,7 @@ def pareto(result: Pareto) -> Figure:
     --------
     >>> import iomodel
     >>> from iomodel import plots
-    >>> result = iomodel.pareto("llama-3-8b", "h100-sxm5", prompt=1024, output=128, max_count=1)
+    >>> result = iomodel.pareto("llama-3-8b", "h100-sxm5", prompt=1024, output=128, replica_devices=1)
     >>> picture = plots.pareto(result)  # doctest: +SKIP
     """
     if not isinstance(result, Pareto):

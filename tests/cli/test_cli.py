@@ -541,7 +541,7 @@ BAD = {
     f"tiles flash2 {SHAPE} --backward": "--backward: no option of iomodel tiles; did you mean --direction backward? ",
     f"tiles flash2 {SHAPE} --qlen 8": "--qlen: no option of iomodel tiles; did you mean --q-len? allowed: ",
     "fleet llama-3-8b --load 3": "prompt, output, ttft, tpot: not given, but required; allowed: values, such as",
-    "plan llama-3-8b --ttft 3": "--ttft: no option of iomodel plan, but of fleet, pareto; allowed: ",
+    "plan llama-3-8b --percentile p9": "--percentile: no option of iomodel plan, but of pareto; allowed: ",
     "train llama-3-8b": "hardware, batch, seq_len: not given, but required; allowed: values, such as --hardware h100",
     "formula gemm --mask causal": "mask: 'causal' given; allowed: full, because gemm has no mask",
     f"cost flash2 {SHAPE} --rows 4": "rows: given for flash2, an algorithm of attention; allowed: heads, kv_heads,",

@@ -60,7 +60,7 @@ def trace(rng: Random) -> Case:
         else:
             content = text_changed(content, rng)
     name = write(content, "trace.csv", rng)
-    run = lambda: iomodel.simulate("llama-3-8b", "h100-sxm5", trace=name, batch=2).to_json()  # noqa: E731
+    run = lambda: iomodel.simulate("llama-3-8b", "h100-sxm5", arrivals=name, batch=2).to_json()  # noqa: E731
     return Case("traces", f"{content[:1500]!r}", lambda: answered(run))
 
 

@@ -80,13 +80,13 @@ def serving(rng: Random) -> Case:
             batches, kv = rng.choice(([1, 8], [1], [], [0], "x", None)), given.pop("kv_dtype", None)
             layouts = [iomodel.Layout()] if batches is None else None
             found = iomodel.pareto(
-                model, device, batches=batches, max_count=1, layouts=layouts, prices=prices,
+                model, device, batches=batches, replica_devices=1, layouts=layouts, price=prices,
                 kv_dtypes=None if kv is None else [kv], **given,
             )  # fmt: skip
             return str(found), found.to_json()
         if use == 7:
             given.pop("layout", None)
-            pools = iomodel.disaggregate(model, device, "h100-sxm5", link=rate, prices=prices, **given)  # type: ignore[arg-type]
+            pools = iomodel.disaggregate(model, device, "h100-sxm5", link=rate, price=prices, **given)  # type: ignore[arg-type]
             return str(pools), pools.to_json()
         if use == 5:
             given["price_per_hour"] = rate

@@ -212,6 +212,14 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "zipped": [],
         },
     ),
+    "plan_array": (
+        iomodel.plan_array,
+        {"model": "llama-3-8b", "hardware": GPU, "prompt": [8, 16], "output": 2, "batch": 1, "count": 1},
+    ),
+    "step_array": (
+        iomodel.step_array,
+        {"model": "llama-3-8b", "hardware": GPU, "batch": [1], "q_len": 1, "kv_len": 8},
+    ),
     "sweep_plans": (
         iomodel.planning.sweep_plans,
         {
@@ -236,7 +244,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "count": 1,
             "attention_algorithm": "flash2",
             **SERVED,
-            "price_per_hour": 2.5,
+            "price": 2.5,
             "prefix_cache": CACHE,
             "speculation": DRAFTS,
             "precision": "fp8",
@@ -252,7 +260,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             **SERVED,
             "ttft": 5.0,
             "tpot": 1.0,
-            "max_count": 1,
+            "max_devices": 1,
             "prefix_cache": CACHE,
         },
     ),
@@ -290,7 +298,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "decode_layout": iomodel.Layout(),
             "batch": 2,
             "load": 3.0,
-            "prices": {GPU: 2.5},
+            "price": {GPU: 2.5},
         },
     ),
     "pareto": (
@@ -304,12 +312,12 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "batches": [1],
             "weight_dtypes": ["fp8"],
             "kv_dtypes": ["fp8"],
-            "prices": {GPU: 2.5},
+            "price": {GPU: 2.5},
             "ttft": 1.0,
             "tpot": 1.0,
             "percentile": "p50",
             "power_utilization": 0.7,
-            "max_count": 1,
+            "replica_devices": 1,
             "precision": "fp8",
             "engine": "vllm",
         },
@@ -350,11 +358,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "simulate a trace": (
         partial(iomodel.simulate, "llama-3-8b", GPU),
-        {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "concurrency": 2},
+        {"arrivals": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "concurrency": 2},
     ),
     "replay a trace": (
         partial(iomodel.simulate, "llama-3-8b", GPU),
-        {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "requests": 2},
+        {"arrivals": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "requests": 2},
     ),
     "crossover_context": (
         iomodel.planning.crossover_context,

@@ -65,7 +65,7 @@ PLANS = {
     "step": lambda **asked: iomodel.step(*PLACE, batch=2, q_len=1, kv_len=700, **asked),
     "fleet": lambda **asked: iomodel.fleet(*PLACE, **CHAT, load=2, ttft=1, tpot=1, **asked),
     "simulate": lambda **asked: iomodel.simulate(*PLACE, **CHAT, concurrency=2, requests=8, **asked),
-    "pareto": lambda **asked: iomodel.pareto(*PLACE, **CHAT, batches=[2], max_count=1, **asked),
+    "pareto": lambda **asked: iomodel.pareto(*PLACE, **CHAT, batches=[2], replica_devices=1, **asked),
     "disaggregate": lambda **asked: iomodel.disaggregate(*PLACE, PLACE[1], **CHAT, link=50e9, **asked),
     "train_step": lambda **asked: iomodel.train_step(*PLACE, batch=8, seq_len=512, data_parallel=8, **asked),
     "context_parallel": lambda **asked: iomodel.planning.context_parallel(CALL, 2, PLACE[1], **asked),

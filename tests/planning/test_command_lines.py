@@ -82,7 +82,7 @@ def test_the_shares_leave_the_same_memory():
     ],
 )
 def test_a_command_line_gives_its_plan_back(name, layout, engine, fields):
-    found = made(name, count=layout.devices, layout=layout, batch=32, **fields)
+    found = made(name, count=layout.devices, layout=layout, batch=32, engine=engine, **fields)
     again = plan(hardware=H100, **CHAT, **engine_arguments(engine_flags(found, engine).command))
     assert (again.layout, again.figures, again.page_size) == (found.layout, found.figures, fields.get("page_size"))
     assert 0 <= found.memory.left - again.memory.left < found.memory.capacity / 10_000 + 1
@@ -91,9 +91,16 @@ def test_a_command_line_gives_its_plan_back(name, layout, engine, fields):
 
 def test_spellings():
     first = engine_arguments("A=x vllm serve meta-llama/Meta-Llama-3-8B-Instruct -tp=2 --port 80 \\\n --dtype half")
-    assert first == {"model": "llama-3-8b", "layout": Layout(tensor_parallel=2), "count": 2, "dtype": "fp16"}
+    started = {
+        "model": "llama-3-8b",
+        "engine": "vllm",
+        "layout": Layout(tensor_parallel=2),
+        "count": 2,
+        "dtype": "fp16",
+    }
+    assert first == started
     second = engine_arguments("python3 -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --log")
-    assert second == {"model": "deepseek-v3", "layout": Layout(tensor_parallel=8), "count": 8}
+    assert second == {"model": "deepseek-v3", "engine": "sglang", "layout": Layout(tensor_parallel=8), "count": 8}
     assert engine_arguments("sglang serve --model-path qwen3-30b-a3b --tp 2 --ep 2")["layout"].expert_parallel == 2
 
 

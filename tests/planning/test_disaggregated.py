@@ -43,13 +43,13 @@ def test_by_hand():
 
 def test_a_load_sets_the_replicas():
     prices = {H100: 2.0, H200: 3.0}
-    found = disaggregate(TINY, H100, H200, link=2e10, batch=32, load=400.0, prices=prices, **CHAT)
+    found = disaggregate(TINY, H100, H200, link=2e10, batch=32, load=400.0, price=prices, **CHAT)
     assert found.prefill.replicas == ceil(400 / found.prefill.requests_per_second)
     assert found.decode.replicas == ceil(400 / found.decode.requests_per_second)
     assert found.requests_per_second >= 400
     hourly = 2.0 * found.prefill.devices + 3.0 * found.decode.devices
     assert found.cost_per_million_tokens == pytest.approx(hourly / 3600 / found.tokens_per_second * 1e6)
-    assert disaggregate(TINY, H100, H200, link=2e10, prices={H100: 2.0}, **CHAT).cost_per_million_tokens is None
+    assert disaggregate(TINY, H100, H200, link=2e10, price={H100: 2.0}, **CHAT).cost_per_million_tokens is None
 
 
 def test_a_faster_link_is_never_worse():
@@ -83,7 +83,7 @@ def test_the_command(capsys):
     more = "--load 400 --decode-tensor-parallel 2 --price h100-sxm5=2 --price h200-sxm=3 --json"
     assert main(shlex.split(f"{typed} {more}")) == 0
     layout = Layout(tensor_parallel=2)
-    at = {"link": 2e10, "batch": 32, "load": 400.0, "decode_layout": layout, "prices": {H100: 2.0, H200: 3.0}}
+    at = {"link": 2e10, "batch": 32, "load": 400.0, "decode_layout": layout, "price": {H100: 2.0, H200: 3.0}}
     assert json.loads(capsys.readouterr().out) == disaggregate(TINY, H100, H200, **at, **CHAT).to_dict()
     assert main(shlex.split(typed)) == 0
     assert "TPOT with the transfer" in capsys.readouterr().out

@@ -156,7 +156,7 @@ def test_room_leaves_the_deviations(fits, deviations):
 
 @pytest.fixture(scope="module")
 def found():
-    return fleet(TINY, [H100, A100], prices=PRICES, **ASKED)
+    return fleet(TINY, [H100, A100], price=PRICES, **ASKED)
 
 
 def test_the_answer_by_hand(found):
@@ -186,21 +186,21 @@ def test_the_step_times_are_exact_at_powers_of_two():
 
 
 def test_the_cheapest_is_not_dearer_than_the_smallest(found):
-    cheap = fleet(TINY, [H100, A100], prices=PRICES, objective="cost", **ASKED)
+    cheap = fleet(TINY, [H100, A100], price=PRICES, objective="cost", **ASKED)
     assert cheap.best.price_per_hour <= found.best.price_per_hour
     assert cheap.best.devices >= found.best.devices
     assert cheap.best.price_per_hour <= min(way.price_per_hour for way in cheap.runners_up)
     tenfold = {name: 10 * price for name, price in PRICES.items()}
-    dear = fleet(TINY, prices=tenfold, objective="cost", **ASKED)  # the devices are those with a price
+    dear = fleet(TINY, price=tenfold, objective="cost", **ASKED)  # the devices are those with a price
     assert dear.best.device == cheap.best.device
     assert dear.best.price_per_hour == pytest.approx(10 * cheap.best.price_per_hour)
     one_way = {H100: 1e6, A100: 1.5}
-    assert fleet(TINY, prices=one_way, objective="cost", **ASKED).best.device == A100
+    assert fleet(TINY, price=one_way, objective="cost", **ASKED).best.device == A100
 
 
 @given(st.floats(0.02, 1), st.floats(0.003, 0.05), st.floats(0.3, 1), st.floats(0.3, 1), st.floats(1, 500))
 def test_stricter_targets_and_more_load_never_need_fewer(ttft, tpot, first, later, load):
-    asked = {**ASKED, "ttft": ttft, "tpot": tpot, "load": load, "max_count": 10**9}
+    asked = {**ASKED, "ttft": ttft, "tpot": tpot, "load": load, "max_devices": 10**9}
     try:
         loose = fleet(TINY, [H100, A100], **asked).best.devices
     except InfeasibleError:
@@ -260,9 +260,9 @@ def test_an_unreachable_target_says_what_is_reached():
 
 
 def test_too_few_devices_say_how_many_do(found):
-    with pytest.raises(InfeasibleError, match="max_count = 1 devices are too few") as caught:
-        fleet(TINY, [H100, A100], **{**ASKED, "load": 10_000, "max_count": 1})
-    enough = fleet(TINY, [H100, A100], **{**ASKED, "load": 10_000, "max_count": caught.value.least})
+    with pytest.raises(InfeasibleError, match="max_devices = 1 are too few") as caught:
+        fleet(TINY, [H100, A100], **{**ASKED, "load": 10_000, "max_devices": 1})
+    enough = fleet(TINY, [H100, A100], **{**ASKED, "load": 10_000, "max_devices": caught.value.least})
     assert enough.best.devices == caught.value.least
 
 
@@ -276,18 +276,18 @@ def test_a_model_that_fits_nowhere():
 FAULTS = [
     ({"load": 0}, InputError, "load: 0 given; allowed: a number above 0"),
     ({"ttft": -1}, InputError, "ttft: -1 given"),
-    ({"tpot": "fast"}, InputError, "tpot: 'fast' given"),
-    ({"prices": {H100: 0}}, InputError, "prices.h100-sxm5: 0 given"),
-    ({"prices": 2.5}, InputError, "prices: 2.5 given; allowed: a mapping"),
-    ({"prices": {"h100-sxm": 2.5}}, UnknownNameError, "did you mean 'h100-sxm5'"),
+    ({"tpot": "fast"}, InputError, "tpot: 'fast' is not a number"),
+    ({"price": {H100: 0}}, InputError, "price.h100-sxm5: 0 given"),
+    ({"price": "cheap"}, InputError, "price: 'cheap' given; allowed: a number"),
+    ({"price": {"h100-sxm": 2.5}}, UnknownNameError, "did you mean 'h100-sxm5'"),
     ({"objective": "costs"}, UnknownNameError, "did you mean 'cost'"),
-    ({"objective": "cost"}, InputError, "prices: none for h100-sxm5"),
+    ({"objective": "cost"}, InputError, "price: none for h100-sxm5"),
     ({"hardware": None}, InputError, "hardware: none given"),
     ({"hardware": []}, InputError, "hardware: an empty list"),
     ({"layouts": []}, InputError, "layouts: an empty list"),
     ({"layouts": [8]}, InputError, "layouts: 8 given"),
     ({"layouts": [Layout(tensor_parallel=3)]}, InputError, "tensor_parallel: 3 given"),
-    ({"max_count": 0}, InputError, "max_count: 0 given"),
+    ({"max_devices": 0}, InputError, "max_devices: 0 given"),
     ({"deviations": -1}, InputError, "deviations: -1 given; allowed: a number from 0"),
     ({"model": "llama"}, UnknownNameError, "model: 'llama' is unknown"),
     ({"kv_dtype": "fp7"}, UnknownNameError, "did you mean 'fp8'"),
@@ -312,7 +312,7 @@ SHORT = f"fleet {TINY} --prompt 1024 --output 128"
         ("--load 20 --ttft 1 --hardware h100-sxm5", 2, "tpot: not given"),
         ("--load 20 --ttft 1 --tpot 1", 2, "hardware: none given"),
         ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5", 2, "allowed: DEVICE=PRICE"),
-        ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5=x", 2, "prices.h100-sxm5: 'x' given"),
+        ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5=x", 2, "price.h100-sxm5: 'x' given"),
         ("--load many --ttft 1 --tpot 1 --hardware h100-sxm5", 2, "load: 'many' given"),
         ("--load 20 --ttft 200ms --tpot 20ms --price h100-sxm5=2.5 --max-count 1 --objective cost", 0, "2.50"),
     ],
@@ -327,15 +327,15 @@ def test_the_command(capsys, typed, code, text):
 def test_the_command_says_what_the_library_says(capsys):
     typed = "--load 100 --ttft 200ms --tpot 0.02 --hardware h100-sxm5 --price h100-sxm5=2.5 --max-count 1 --json"
     assert main(shlex.split(f"{SHORT} {typed}")) == 0
-    asked = {**ASKED, "layouts": None, "max_count": 1}
-    assert json.loads(capsys.readouterr().out) == fleet(TINY, H100, prices={H100: 2.5}, **asked).to_dict()
+    asked = {**ASKED, "layouts": None, "max_devices": 1}
+    assert json.loads(capsys.readouterr().out) == fleet(TINY, H100, price={H100: 2.5}, **asked).to_dict()
 
 
 def test_a_device_in_a_file_has_its_price(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(hardware(H100).to_yaml(), encoding="utf-8")
     asked = {"load": 1, "prompt": 512, "output": 64, "ttft": 5, "tpot": 1, "objective": "cost"}
-    found = fleet("llama-3-8b", str(file), prices={str(file): 2.5}, layouts=[Layout()], **asked)
+    found = fleet("llama-3-8b", str(file), price={str(file): 2.5}, layouts=[Layout()], **asked)
     assert found.best.price_per_hour == 2.5 * found.best.devices
     code = main(
         shlex.split("fleet llama-3-8b --load 1 --prompt 9 --output 9 --ttft 5 --tpot 1 --price t4=1 --price t4=2")

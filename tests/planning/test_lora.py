@@ -83,7 +83,7 @@ def test_a_fleet_takes_adapters():
 
 
 def test_a_search_takes_adapters():
-    asked = {"batches": [1, 4], "max_count": 2, "tpot": 0.05, "percentile": "p90", **CHAT}
+    asked = {"batches": [1, 4], "replica_devices": 2, "tpot": 0.05, "percentile": "p90", **CHAT}
     plain, adapted = (iomodel.pareto(MODEL, DEVICE, **asked, lora=lora) for lora in (None, Lora(rank=64, adapters=16)))
     points = [
         {(point.layout, point.batch): point for point in (*found.front, *found.dominated)} for found in (plain, adapted)

@@ -21,7 +21,7 @@ from tests.support.inside import main
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 CHAT = {"prompt": 1024, "output": 64}
-SMALL = {"batches": [1, 8, 64], "max_count": 2, **CHAT}
+SMALL = {"batches": [1, 8, 64], "replica_devices": 2, **CHAT}
 
 
 def point(per_user, per_device):
@@ -44,7 +44,7 @@ def test_no_point_of_the_front_is_beaten(speeds):
 def test_points_are_plans():
     found = pareto(TINY, [H100, A100], weight_dtypes=["bf16", "int8"], kv_dtypes=["fp8"], **SMALL)
     points = (*found.front, *found.dominated)
-    layouts = [Layout(), Layout(pipeline_parallel=2), Layout(tensor_parallel=2)]
+    layouts = [Layout(), Layout(tensor_parallel=2)]
     asked = {(p.device, p.layout, p.weight_dtype, p.batch) for p in points}
     assert asked == set(product((H100, A100), layouts, ("bf16", "int8"), (1, 8, 64)))
     for one in points[::7]:
@@ -74,7 +74,7 @@ def test_all_layouts():
 
 def test_the_cheapest_keeps_the_targets():
     prices = {H100: 2.5, A100: 1.0}
-    found = pareto(TINY, prices=prices, ttft=0.05, tpot=0.006, **SMALL)
+    found = pareto(TINY, price=prices, ttft=0.05, tpot=0.006, **SMALL)
     points = (*found.front, *found.dominated)
     kept = [p for p in points if p.ttft <= 0.05 and p.tpot <= 0.006]
     assert 0 < len(kept) < len(points)
@@ -99,7 +99,7 @@ def test_a_percentile_is_that_of_a_simulation():
     assert found.cheapest.batch == max(batch for batch, good in kept.items() if good)
     assert not all(kept.values())
     with pytest.raises(InfeasibleError, match=r"nearest point has TTFT \(p99\) .*batch 8"):
-        pareto(TINY, H100, ttft=0.004, percentile="p99", **{**asked, "batches": [8, 16]})
+        pareto(TINY, H100, ttft=0.0042, percentile="p99", **{**asked, "batches": [8, 16]})
 
 
 def test_a_faster_device_beats_the_front():
@@ -126,10 +126,10 @@ FAULTS = [
     ({"weight_dtypes": "fp8"}, InputError, "weight_dtypes: 'fp8' given; allowed: a list"),
     ({"kv_dtypes": []}, InputError, "kv_dtypes: an empty list given"),
     ({"weight_dtypes": ["fp7"]}, UnknownNameError, "weight_dtype: 'fp7' is unknown"),
-    ({"hardware": [H100, A100], "prices": {H100: 1}, "tpot": 1}, InputError, f"prices: none for {A100}; allowed: a pr"),
+    ({"hardware": [H100, A100], "price": {H100: 1}, "tpot": 1}, InputError, f"price: none for {A100}; allowed: a pr"),
     ({"power_utilization": 1.5}, InputError, "power_utilization: 1.5 given"),
     (
-        {"model": "llama-3-70b", "max_count": 1},
+        {"model": "llama-3-70b", "replica_devices": 1},
         InfeasibleError,
         "memory: no device and layout holds a batch; nearest l",
     ),

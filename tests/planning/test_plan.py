@@ -67,12 +67,16 @@ def test_llama_70b_on_eight():
     assert found.replicas == 1
 
 
-def test_without_a_layout_the_least_ranks_that_do():
+def test_without_a_layout_the_one_with_the_most_tokens_per_second():
     found = made("llama-3-70b", H100, count=8, **CHAT)
-    assert (found.layout, found.replicas) == (Layout(tensor_parallel=2), 4)
-    assert found.tokens_per_second == 4 * found.figures.tokens_per_second
-    least = plan("llama-3-70b", H100, **CHAT)
-    assert (least.count, least.layout, least.replicas) == (2, Layout(tensor_parallel=2), 1)
+    assert (found.layout, found.replicas) == (Layout(tensor_parallel=4), 2)
+    assert found.tokens_per_second == 2 * found.figures.tokens_per_second
+    single = [made("llama-3-70b", H100, count=8, tensor_parallel=ranks, **CHAT) for ranks in (2, 4, 8)]
+    assert found.tokens_per_second == max(one.tokens_per_second for one in single)
+    assert [one.better is None for one in single] == [False, True, False]
+    assert single[0].notes[0].startswith("2 x TP 4 has ")
+    free = plan("llama-3-70b", H100, **CHAT)
+    assert (free.count, free.layout, free.replicas) == (4, Layout(tensor_parallel=4), 1)
     with pytest.raises(InfeasibleError, match=r" per device \(h100-sxm5, one device\); try 2 devices \(TP 2\), "):
         plan("llama-3-70b", H100, count=1, **CHAT)
     with pytest.raises(InfeasibleError, match=r"\(h100-sxm5, TP 8\); try 16 devices \(TP 8, PP 2\)"):
@@ -183,15 +187,17 @@ def test_quantised_weights_leave_the_tables_wide():
 
 
 def test_times_are_those_of_steps():
-    found = made("llama-3-8b", H100, batch=64, price_per_hour=2.5, **CHAT)
+    found = made("llama-3-8b", H100, batch=64, price=2.5, **CHAT)
     at = {"model": "llama-3-8b", "hardware": H100}
     prefill = step(**at, batch=1, q_len=2048, kv_len=2048)
     first, middle, last = (step(**at, batch=64, q_len=1, kv_len=n).seconds for n in (2049, 2176, 2303))
     decode = (127 * (first + middle) / 2 + 127 * (middle + last) / 2) / 254
-    assert found.ttft == prefill.seconds
+    assert found.ttft_alone == prefill.seconds
     assert found.figures.step == pytest.approx(decode, rel=1e-12)
     cycle = 255 * decode + 64 * prefill.seconds
-    assert found.tpot == pytest.approx(cycle / 255, rel=1e-12)
+    assert found.cycle_per_token == pytest.approx(cycle / 255, rel=1e-12)
+    assert found.ttft == pytest.approx((1 + 63 / 255) * prefill.seconds, rel=1e-12)  # of those that end together
+    assert found.tpot == pytest.approx((cycle - found.ttft) / 255, rel=1e-12)  # as the benchmarks of engines print it
     assert found.requests_per_second == pytest.approx(64 / cycle, rel=1e-12)
     assert found.tokens_per_second == pytest.approx(256 * 64 / cycle, rel=1e-12)
     assert found.cost_per_million_output_tokens == pytest.approx(2.5 / 3600 / (256 * 64 / cycle) * 1e6, rel=1e-12)
@@ -214,7 +220,8 @@ def test_the_mean_of_a_line_is_exact(first, more, slope, start):
 def test_answers_of_one_token_are_prefills_only():
     found = made(TINY, H100, batch=8, prompt=512, output=1)
     assert found.tpot == 0
-    assert found.requests_per_second == pytest.approx(1 / found.ttft)
+    assert found.ttft == pytest.approx(8 * found.ttft_alone)  # all clients wait for each other
+    assert found.requests_per_second == pytest.approx(8 / found.ttft)
 
 
 def test_a_pipeline_works_on_parts_of_the_batch():
@@ -223,7 +230,8 @@ def test_a_pipeline_works_on_parts_of_the_batch():
     at = {"model": "llama-3-8b", "hardware": H100, "layout": layout}
     prefill, half = step(**at, batch=1, q_len=512, kv_len=512), step(**at, batch=16, q_len=1, kv_len=513)
     assert found.figures.step == max(half.seconds, 2 * half.stage_seconds)
-    assert found.tpot == pytest.approx(found.figures.step + 32 * prefill.stage_seconds)
+    assert found.cycle_per_token == pytest.approx(found.figures.step + 32 * prefill.stage_seconds)
+    assert found.tpot == found.figures.step  # all prefills come before the one step
 
 
 @pytest.mark.parametrize(
@@ -241,12 +249,12 @@ def test_a_faster_device_is_never_slower(paths, faster, factor):
 
 
 def test_prices_scale():
-    one, two = (made("llama-3-8b", H100, batch=64, price_per_hour=price, **CHAT) for price in (2.5, 5.0))
+    one, two = (made("llama-3-8b", H100, batch=64, price=price, **CHAT) for price in (2.5, 5.0))
     assert two.cost_per_million_tokens == pytest.approx(2 * one.cost_per_million_tokens)
     assert two.cost_per_million_output_tokens == pytest.approx(2 * one.cost_per_million_output_tokens)
     assert one.cost_per_million_output_tokens == pytest.approx(9 * one.cost_per_million_tokens)  # 2304 / 256
     assert made("llama-3-8b", H100, batch=64, **CHAT).cost_per_million_tokens is None
-    pair = made("llama-3-8b", H100, count=2, layout=Layout(), batch=64, price_per_hour=2.5, **CHAT)
+    pair = made("llama-3-8b", H100, count=2, layout=Layout(), batch=64, price=2.5, **CHAT)
     assert pair.cost_per_million_tokens == pytest.approx(one.cost_per_million_tokens)  # twice the price, twice the work
 
 
@@ -298,7 +306,7 @@ def test_a_device_without_a_figure_has_no_sensitivity_of_it():
 
 
 def test_an_answer_is_frozen_and_plain():
-    found = made(TINY, H100, batch=4, sensitivity=True, price_per_hour=1, prompt=64, output=4)
+    found = made(TINY, H100, batch=4, sensitivity=True, price=1, prompt=64, output=4)
     with pytest.raises(FrozenInstanceError):
         found.count = 2
     assert pickle.loads(pickle.dumps(found)) == found
@@ -333,14 +341,18 @@ FAULTS = [
     ({"count": 0}, InputError, "count: 0 given"),
     ({"layout": 8}, InputError, "layout: 8 given"),
     ({"count": 3, "layout": Layout(tensor_parallel=3)}, InputError, "tensor_parallel: 3 given"),
-    ({"batch": 10**6}, InfeasibleError, "batch: 1,000,000 requests of 2,304 tokens given; allowed: at most 195"),
+    (
+        {"batch": 10**6, "count": 1},
+        InfeasibleError,
+        "batch: 1,000,000 requests of 2,304 tokens given; allowed: at most 195",
+    ),
     ({"batch": 0}, InputError, "batch: 0 given"),
     ({"dtype": "bf61"}, UnknownNameError, "dtype: 'bf61' is unknown; did you mean 'bf16'"),
     ({"kv_dtype": "fp7"}, UnknownNameError, "kv_dtype: 'fp7' is unknown; did you mean 'fp8'"),
     ({"weight_dtype": "int7"}, UnknownNameError, "weight_dtype: 'int7' is unknown; did you mean 'int"),
     ({"page_size": 0}, InputError, "page_size: 0 given"),
-    ({"price_per_hour": -1}, InputError, "price_per_hour: -1 given; allowed: a number above 0"),
-    ({"price_per_hour": float("nan")}, InputError, "price_per_hour: nan given"),
+    ({"price": -1}, InputError, "price: -1 given; allowed: a number above 0"),
+    ({"price": float("nan")}, InputError, "price: nan given"),
     ({"memory_utilization": 1.1}, InputError, "memory_utilization: 1.1 given; allowed: a number above 0, at most 1"),
     ({"overhead_bytes": -1}, InputError, "overhead_bytes: -1 given"),
 ]
@@ -356,7 +368,7 @@ def test_faults_are_told_in_one_line(change, error, message):
 
 def test_a_batch_too_large_says_the_memory_that_would_do():
     with pytest.raises(InfeasibleError) as caught:
-        plan("llama-3-8b", H100, batch=1000, **CHAT)
+        plan("llama-3-8b", H100, batch=1000, count=1, **CHAT)
     enough = edited(hardware(H100), {CAPACITY[0]: caught.value.least + 1})
     assert service("llama-3-8b").memory(enough).fits == 1000
 
@@ -366,10 +378,10 @@ def test_a_batch_too_large_says_the_memory_that_would_do():
     [
         ("llama-3-70b --hardware h100-sxm5 --count 1 --prompt 64 --output 4", 1, "do not fit by"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64", 2, "output: not given"),
-        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --price cheap", 2, "price_per_hour: 'cheap' given"),
+        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --price cheap", 2, "price: 'cheap' given"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --count 1 --tensor-parallel 2", 2, "count: 1 given"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --tensor-parallel 2", 0, "on 2 x h100-sxm5"),
-        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --batch 2", 0, "TTFT without a queue"),
+        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --batch 2", 0, "TTFT of one request alone"),
     ],
 )
 def test_the_command(capsys, line, code, text):
@@ -404,8 +416,9 @@ def test_the_command_hands_over_what_was_typed(capsys, monkeypatch):
         "output": 4,
         "batch": 2,
         "count": 4,
-        "layout": Layout(tensor_parallel=2, pipeline_parallel=2),
-        "price_per_hour": 2.0,
+        "tensor_parallel": 2,
+        "pipeline_parallel": 2,
+        "price": 2.0,
         "dtype": "fp16",
         "kv_dtype": "fp8",
         "weight_dtype": "int8",

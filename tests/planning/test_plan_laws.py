@@ -80,7 +80,7 @@ def test_more_memory_never_fits_fewer(name, model, more, features, prompt, outpu
 @pytest.mark.parametrize("name", ["h100-sxm5", "mi300x"])
 @pytest.mark.parametrize("features", [{}, {"prefix_cache": PrefixCache(shared_tokens=100, hit_rate=0.25)}])
 def test_a_longer_prompt_is_never_cheaper(name, features):
-    at = {"output": 3, "batch": 4, "price_per_hour": 1.0, **features}
+    at = {"output": 3, "batch": 4, "price": 1.0, **features}
     found = [plan(TINY, name, prompt=size, **at) for size in (256, 384, 1000, 3000)]
     for figure in ("ttft", "tpot", "cost_per_million_output_tokens"):
         figures = [getattr(one, figure) for one in found]
@@ -132,7 +132,9 @@ def test_one_better_figure_is_never_worse(data, name, model, factor):
 def test_a_front_is_never_worse_with_one_better_figure(path):
     device = hardware("h100-sxm5")
     better = edited(device, {path: 2 * device.quantities[path].value})
-    fronts = [pareto(TINY, one, prompt=512, output=3, batches=[8], max_count=1).front[0] for one in (device, better)]
+    fronts = [
+        pareto(TINY, one, prompt=512, output=3, batches=[8], replica_devices=1).front[0] for one in (device, better)
+    ]
     assert fronts[1].tokens_per_second_per_device >= fronts[0].tokens_per_second_per_device
 
 

@@ -109,9 +109,9 @@ def test_more_hits_are_never_slower(one, other):
 
 
 def test_a_prefill_computes_the_rest_alone():
-    found = plan(TINY, H100, batch=4, prefix_cache=PrefixCache(shared_tokens=256, hit_rate=0.5), **CHAT)
-    queries = 1024 - 256 - 384
-    assert found.ttft == step(TINY, H100, batch=1, q_len=queries, kv_len=1024).seconds
+    found = plan(TINY, H100, batch=4, prefix_cache=PrefixCache(shared_tokens=256, hit_rate=0.3334), **CHAT)
+    queries = 1024 - 256 - 256
+    assert found.ttft_alone == step(TINY, H100, batch=1, q_len=queries, kv_len=1024).seconds
     assert found.ttft < plan(TINY, H100, batch=4, **CHAT).ttft
 
 
@@ -126,9 +126,9 @@ def test_one_request_of_a_simulation_has_the_times_of_a_plan(policy):
 
 
 def test_each_prompt_of_a_trace_has_its_own_hits():
-    trace = {"arrival": [0.0, 10.0, 20.0], "prompt": [200, 1000, 600], "output": [4, 4, 4]}
+    trace = {"arrival": [0.0, 10.0, 20.0], "prompt": [228, 1124, 612], "output": [4, 4, 4]}
     cache = PrefixCache(shared_tokens=100, hit_rate=0.5)
-    found = simulate(TINY, H100, trace=trace, prefix_cache=cache)
+    found = simulate(TINY, H100, arrivals=trace, prefix_cache=cache)
     times = [step(TINY, H100, batch=1, q_len=prompt - cache.cached(prompt), kv_len=prompt).seconds for prompt in
              trace["prompt"]]  # fmt: skip
     assert found.ttft.mean == pytest.approx(np.mean(times), rel=1e-9)
@@ -173,7 +173,7 @@ FAULTS = [
     ),
     (
         lambda: simulate(
-            TINY, H100, trace={"arrival": [0, 1], "prompt": [900, 9], "output": [1, 1]},
+            TINY, H100, arrivals={"arrival": [0, 1], "prompt": [900, 9], "output": [1, 1]},
             prefix_cache=PrefixCache(shared_tokens=10),
         ),
         r"trace, row 2: prefix_cache.shared_tokens: 10 given; allowed: less than prompt = 9",

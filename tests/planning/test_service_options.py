@@ -7,15 +7,11 @@ import pytest
 
 import iomodel
 from iomodel.planning.service import as_service
-from iomodel.planning.service_options import CapacityOptions, ServiceOptions, StepOptions, options_of
+from iomodel.planning.service_options import PlanOptions, ServiceOptions, options_of
 
 TAKING = {
-    "plan": ServiceOptions,
-    "fleet": ServiceOptions,
-    "simulate": ServiceOptions,
-    "pareto": ServiceOptions,
-    "disaggregate": CapacityOptions,
-    "step": StepOptions,
+    **dict.fromkeys(("plan", "fleet", "simulate", "pareto", "step"), PlanOptions),
+    "disaggregate": ServiceOptions,  # each pool has a layout of its own
 }
 CHAT = {"prompt": 256, "output": 16}
 
@@ -41,7 +37,7 @@ def test_every_parameter_is_documented(name):
     assert sorted(entries) == sorted(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize(("name", "wrong"), [*((name, "presicion") for name in TAKING), ("step", "engine")])
+@pytest.mark.parametrize(("name", "wrong"), [(name, "presicion") for name in TAKING])
 def test_an_unknown_option_is_the_error_of_any_function(name, wrong):
     parameters = inspect.signature(getattr(iomodel, name)).parameters.values()
     needed = {one.name: None for one in parameters if one.default is one.empty}
@@ -50,7 +46,7 @@ def test_an_unknown_option_is_the_error_of_any_function(name, wrong):
 
 
 def test_a_precision_sets_the_types_of_every_point():
-    asked = {"batches": [1, 8], "max_count": 1, **CHAT}
+    asked = {"batches": [1, 8], "replica_devices": 1, **CHAT}
     by_precision = iomodel.pareto("llama-3-8b", "h100-sxm5", precision="fp8", **asked)
     by_types = iomodel.pareto("llama-3-8b", "h100-sxm5", weight_dtype="fp8", kv_dtype="fp8", **asked)
     by_lists = iomodel.pareto("llama-3-8b", "h100-sxm5", weight_dtypes=["fp8"], kv_dtypes=["fp8"], **asked)

@@ -48,7 +48,7 @@ traces = st.lists(
 @given(traces, policies, st.integers(1, 9000), st.integers(1, 30), st.floats(0, 0.01))
 def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, batch, host):
     setting = {"policy": policy, "token_budget": budget, "batch": batch, "host_seconds": host}
-    result = simulate(TINY, H100, trace=trace, **setting)
+    result = simulate(TINY, H100, arrivals=trace, **setting)
     for times in (result.ttft, result.tpot, result.latency):
         assert 0 <= times.p50 <= times.p90 <= times.p99 <= times.largest
         assert times.mean <= times.largest
@@ -58,7 +58,7 @@ def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, ba
     assert result.largest_bytes <= result.memory.left
     assert result.busy_seconds <= result.seconds * (1 + 1e-12)
     assert result.latency.mean >= result.ttft.mean
-    assert result == simulate(TINY, H100, trace=trace, **setting)
+    assert result == simulate(TINY, H100, arrivals=trace, **setting)
 
 
 @at_most(25)
@@ -70,7 +70,7 @@ def test_one_request_takes_the_times_of_a_plan(length, policy):
     prompt, output = length
     planned = plan(TINY, H100, prompt=prompt, output=output, batch=1).figures
     alone = {"arrival": [7.5], "prompt": [prompt], "output": [output]}
-    result = simulate(TINY, H100, trace=alone, policy=policy)
+    result = simulate(TINY, H100, arrivals=alone, policy=policy)
     assert result.ttft.mean == pytest.approx(planned.ttft, rel=1e-12)
     assert result.tpot.mean == pytest.approx(planned.step if output > 1 else 0.0, rel=0.01)
     assert result.latency.mean == pytest.approx(result.ttft.mean + (output - 1) * result.tpot.mean)
@@ -113,9 +113,9 @@ def test_a_slower_device_does_not_answer_sooner(length, slower, policy):
 @example(traced([(0.0, 100, 1), (0.0, 100, 1)]), True)
 def test_chunks_without_a_limit_are_prefills_first_where_nothing_is_decoded(trace, open_loop):
     if open_loop:
-        setting = {"trace": {**trace, "output": [1] * len(trace["prompt"])}}
+        setting = {"arrivals": {**trace, "output": [1] * len(trace["prompt"])}}
     else:
-        setting = {"trace": trace, "concurrency": 1, "requests": 10}
+        setting = {"arrivals": trace, "concurrency": 1, "requests": 10}
     first, chunked = (simulate(TINY, H100, policy=policy, token_budget=1 << 24, **setting) for policy in POLICIES)
     assert first.ttft == chunked.ttft
     assert first.latency == chunked.latency
@@ -183,7 +183,7 @@ def test_the_table_holds_the_steps():
     for place, context in enumerate(table.contexts):
         times = BatchTimes(lambda batch, c=context: step(TINY, H100, batch=batch, q_len=1, kv_len=int(c)).seconds)
         assert table.decode[:, place].tolist() == [0.0, *(times(batch) for batch in range(1, 41))]
-    for prompt in (1000, 1300):
+    for prompt in (861, 1024):
         place = table.lengths.tolist().index(prompt)
         parts = table.other[place] + table.attention[place] + table.rows[1]
         assert parts == pytest.approx(step(TINY, H100, batch=1, q_len=prompt, kv_len=prompt).seconds, rel=1e-12)

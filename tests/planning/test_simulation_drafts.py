@@ -82,7 +82,7 @@ def test_without_drafts_nothing_changes():
 
 
 def test_a_front_keeps_percentiles_with_drafts():
-    front = {"prompt": 256, "output": 33, "batches": [1, 8], "max_count": 1, "tpot": 0.01, "percentile": "p90"}
+    front = {"prompt": 256, "output": 33, "batches": [1, 8], "replica_devices": 1, "tpot": 0.01, "percentile": "p90"}
     drafts = drafting(3, 0.8)
     cheapest = iomodel.pareto(TINY, H100, speculation=drafts, **front).cheapest
     assert cheapest.batch == 8

@@ -18,16 +18,18 @@ def test_a_file_is_read_as_its_columns(tmp_path):
     file = tmp_path / "trace.csv"
     file.write_text("\n".join(rows) + "\n", encoding="utf-8")
     assert (
-        simulate(TINY, H100, trace=file) == simulate(TINY, H100, trace=str(file)) == simulate(TINY, H100, trace=trace)
+        simulate(TINY, H100, arrivals=file)
+        == simulate(TINY, H100, arrivals=str(file))
+        == simulate(TINY, H100, arrivals=trace)
     )
-    assert simulate(TINY, H100, trace=trace, requests=2).output_tokens == 6
+    assert simulate(TINY, H100, arrivals=trace, requests=2).output_tokens == 6
     later = {**trace, "arrival": [0.0, 0.5, 0.5]}
-    assert simulate(TINY, H100, trace=later) == simulate(TINY, H100, trace=trace)
+    assert simulate(TINY, H100, arrivals=later) == simulate(TINY, H100, arrivals=trace)
 
 
 def test_lengths_are_drawn_from_a_trace_by_the_seed():
     trace = {"prompt": [10, 2000], "output": [3, 30]}
-    runs = [simulate(TINY, H100, trace=trace, load=30.0, requests=200, seed=seed) for seed in (1, 1, 2)]
+    runs = [simulate(TINY, H100, arrivals=trace, load=30.0, requests=200, seed=seed) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     assert runs[0].prompt_tokens != runs[2].prompt_tokens
     longer = (runs[0].prompt_tokens - 200 * 10) / 1990
@@ -43,7 +45,7 @@ FAULTS = [
     ({"load": None}, InputError, "concurrency: none given; allowed: one of concurrency, load and trace"),
     ({"concurrency": 2}, InputError, "load: 1 given with concurrency = 2"),
     ({"prompt": None}, InputError, "prompt: none given; allowed: a number of tokens, or a trace"),
-    ({"trace": ROWS}, InputError, "prompt: given with a trace"),
+    ({"arrivals": ROWS}, InputError, "prompt: given with a trace"),
     ({"policy": "chunk"}, UnknownNameError, "did you mean 'chunked'"),
     ({"token_budget": 0}, InputError, "token_budget: 0 given"),
     ({"requests": 10**9}, InputError, "requests: 1,000,000,000 given"),
@@ -90,7 +92,7 @@ GAPS = [
 def test_a_malformed_trace_is_refused_by_row_and_column(column, values, message, tmp_path):
     trace = {**ROWS, column: values}
     with pytest.raises(InputError, match=message) as caught:
-        simulate(TINY, H100, trace=trace)
+        simulate(TINY, H100, arrivals=trace)
     assert "\n" not in str(caught.value)
     if len(values) == 3:
         text = "\n".join(
@@ -99,13 +101,13 @@ def test_a_malformed_trace_is_refused_by_row_and_column(column, values, message,
         file = tmp_path / "trace.csv"
         file.write_text(f"{','.join(trace)}\n{text}\n", encoding="utf-8")
         with pytest.raises(InputError, match=message.replace("None", "''")):
-            simulate(TINY, H100, trace=file)
+            simulate(TINY, H100, arrivals=file)
 
 
 def test_a_request_larger_than_the_memory_is_named():
     trace = {**ROWS, "prompt": [8, 100_000, 8]}
     with pytest.raises(InfeasibleError, match=r"^trace, row 2: a request of 100,000 \+ 2 tokens needs .* GB"):
-        simulate(TINY, H100, trace=trace, memory_utilization=0.07, layout=Layout())
+        simulate(TINY, H100, arrivals=trace, memory_utilization=0.07, layout=Layout())
 
 
 def test_a_file_without_its_columns_is_refused(tmp_path):
@@ -113,9 +115,9 @@ def test_a_file_without_its_columns_is_refused(tmp_path):
     for text, message in (("prompt,output\n1,1\n", "column arrival not in the header"), ("", "column arrival")):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):
-            simulate(TINY, H100, trace=file)
+            simulate(TINY, H100, arrivals=file)
     file.write_text("arrival,prompt,output\n", encoding="utf-8")
     with pytest.raises(InputError, match="0 rows given"):
-        simulate(TINY, H100, trace=file)
+        simulate(TINY, H100, arrivals=file)
     with pytest.raises(InputError, match="cannot be read"):
-        simulate(TINY, H100, trace=tmp_path / "none.csv")
+        simulate(TINY, H100, arrivals=tmp_path / "none.csv")

@@ -113,7 +113,7 @@ def test_fleets_and_fronts():
     targets = {"load": 4, "ttft": 0.5, "tpot": 0.05, "layouts": [Layout()], "prompt": 512, "output": 32}
     fast, slow = (fleet(TINY, H100, speculation=one, **targets).best.operating.tpot for one in (drafts, None))
     assert fast < slow
-    front = pareto(TINY, H100, speculation=drafts, batches=[4], max_count=1, **CHAT)
+    front = pareto(TINY, H100, speculation=drafts, batches=[4], replica_devices=1, **CHAT)
     assert front.front[0].tpot == plan(TINY, H100, batch=4, speculation=drafts, **CHAT).tpot
 
 

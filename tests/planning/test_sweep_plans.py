@@ -63,7 +63,7 @@ def test_a_field_with_a_list_is_one_value_and_a_list_of_lists_a_dimension():
 
 def test_a_fleet_grows_with_its_load():
     asked = {"model": "llama-3-8b", "hardware": ["h100-sxm5"], "prompt": 512, "output": 256, "ttft": 1.0, "tpot": 0.05}
-    swept = iomodel.sweep("fleet", load=[5.0, 100.0, 1000.0], prices={"h100-sxm5": 2.5}, **asked)
+    swept = iomodel.sweep("fleet", load=[5.0, 100.0, 1000.0], price={"h100-sxm5": 2.5}, **asked)
     devices = list(swept["best.devices"].values)
     assert devices == sorted(devices)
     assert devices[0] < devices[-1]

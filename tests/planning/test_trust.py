@@ -27,7 +27,7 @@ def every_answer(device: str, **changes: Any) -> list[Any]:
         planned(device, **changes),
         iomodel.simulate("llama-3-8b", device, load=1, requests=5, **asked),
         iomodel.fleet("llama-3-8b", device, load=1, ttft=5, tpot=1, layouts=[Layout()], **asked),
-        iomodel.pareto("llama-3-8b", device, batches=[1], max_count=1, **asked),
+        iomodel.pareto("llama-3-8b", device, batches=[1], replica_devices=1, **asked),
     ]
 
 
@@ -49,7 +49,7 @@ def test_a_device_with_all_figures_leaves_nothing_out() -> None:
 
 def test_devices_of_a_search_are_told_apart() -> None:
     fleet = iomodel.fleet("llama-3-8b", [FULL, LACKING], load=1, ttft=5, tpot=1, layouts=[Layout()], **CHAT)
-    front = iomodel.pareto("llama-3-8b", [FULL, LACKING], batches=[1], max_count=1, **CHAT)
+    front = iomodel.pareto("llama-3-8b", [FULL, LACKING], batches=[1], replica_devices=1, **CHAT)
     for answer in (fleet, front):
         assert answer.left_out == {FULL: (), LACKING: (NO_L2,)}
         text = as_text(answer, 200)

@@ -75,13 +75,15 @@ MADE: dict[str, Callable[[], Any]] = {
     "StepTime": lambda: iomodel.step("llama-3-8b", GPU, batch=1, q_len=1, kv_len=4096),
     "Plan": lambda: iomodel.plan("llama-3-8b", GPU, prompt=2048, output=256),
     "Fleet": lambda: iomodel.fleet(
-        "llama-3-8b", GPU, load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05, max_count=2
+        "llama-3-8b", GPU, load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05, max_devices=2
     ),
     "EngineFlags": lambda: iomodel.planning.engine_flags(MADE["Plan"](), "vllm"),
     "Messages": lambda: iomodel.planning.messages("ring", "causal"),
     "ContextParallel": lambda: iomodel.planning.context_parallel(W, 2, GPU),
     "Disaggregation": lambda: iomodel.disaggregate("llama-3-8b", GPU, GPU, prompt=64, output=8, link=5e10),
-    "Pareto": lambda: iomodel.pareto("llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], max_count=1, tpot=1.0),
+    "Pareto": lambda: iomodel.pareto(
+        "llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], replica_devices=1, tpot=1.0
+    ),
     "ParetoPoint": lambda: MADE["Pareto"]().front[0],
     "Simulation": lambda: iomodel.simulate("llama-3-8b", GPU, prompt=64, output=8, load=20.0, requests=5),
     "TrainingStep": lambda: iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=128),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
-from iomodel.planning.checked_numbers import as_real
+from iomodel.planning.checked_numbers import as_real, as_share
 
 DEFAULT_REQUESTS = 1000
 
@@ -46,7 +46,14 @@ class Requests:
 
 
 def as_requests(
-    prompt: object, output: object, trace: object, concurrency: object, load: object, requests: object, seed: object
+    prompt: object,
+    output: object,
+    trace: object,
+    concurrency: object,
+    load: object,
+    requests: object,
+    seed: object,
+    spread: object = None,
 ) -> Requests:
     """Validate the arguments for arrivals and lengths, and draw random ones.
 
@@ -71,9 +78,9 @@ def as_requests(
         lengths = [_tokens("prompt", prompt), _tokens("output", output)]
         count = count or DEFAULT_REQUESTS
         arrival, rows = None, None
-        prompts, outputs = (np.full(count, tokens) for tokens in lengths)
+        prompts, outputs = _spread(lengths, count, spread, start)
     else:
-        for field, value in (("prompt", prompt), ("output", output)):
+        for field, value in (("prompt", prompt), ("output", output), ("lengths", spread)):
             if value is not None:
                 raise InputError(f"{field}: given with a trace, which has a column {field}; allowed: one of them")
         arrival, prompts, outputs = read_trace(trace, timed=not drawn)
@@ -91,6 +98,20 @@ def as_requests(
     elif clients is not None:
         arrival = np.zeros(len(prompts))
     return Requests(arrival, prompts, outputs, rows, clients, rate)
+
+
+def _spread(most: list[int], count: int, shares: object, seed: int) -> list[Any]:
+    """Draw the tokens of prompts and outputs evenly between two shares of the most; all are the most without shares."""
+    if shares is None:
+        return [np.full(count, tokens) for tokens in most]
+    if isinstance(shares, str | bytes) or not isinstance(shares, Sequence) or len(shares) != 2:
+        raise InputError(f"lengths: {shown(shares)} given; allowed: two shares, such as (0.8, 1.0)")
+    low, high = (as_share("lengths", share) for share in shares)
+    if low > high:
+        raise InputError(f"lengths: {shown(shares)} given; allowed: the lower share first, such as (0.8, 1.0)")
+    rng = np.random.default_rng([seed, 3])
+    ends = [(max(1, int(low * tokens)), max(1, int(high * tokens))) for tokens in most]
+    return [rng.integers(least, largest + 1, count) for least, largest in ends]
 
 
 def _count(requests: object) -> int:

@@ -14,9 +14,9 @@ from iomodel.planning.service import Service
 from iomodel.planning.simulation.arrivals import Requests
 from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, compiled, plain
 from iomodel.planning.simulation.simulation_result import Percentiles
-from iomodel.planning.simulation.step_table import FEW, PER_OCTAVE, StepTable, spaced, step_table
+from iomodel.planning.simulation.step_table import FEW, StepTable, spaced, step_table
 from iomodel.planning.speculation import Speculation
-from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.steps import PER_OCTAVE, ReplicaSteps, between
 
 WORTH = 5_000_000
 """Expected steps from which machine code pays, if the extra `fast` is there: it takes seconds to compile."""
@@ -53,7 +53,8 @@ def whole_attention(service: Service, device: Hardware, table: StepTable, arrivi
 
 
 def _prefill_attention(steps: ReplicaSteps, prompt: int) -> float:
-    return steps.chunk_seconds(prompt - steps.service.cached(prompt), prompt)[1]
+    cached = steps.service.cached(prompt)
+    return between(prompt - cached, lambda tokens: (steps.chunk_seconds(tokens, tokens + cached)[1],))[0]
 
 
 def run(

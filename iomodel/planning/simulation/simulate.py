@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InfeasibleError, InputError
+from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.checked_numbers import as_real
 from iomodel.planning.engines import as_engine
 from iomodel.planning.formatting import gigabytes
-from iomodel.planning.layouts import no_room, with_least_layout
+from iomodel.planning.layout_search import Wanted, rated
+from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import server_host
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import ServiceOptions, check_names, takes
+from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.simulation.arrivals import Requests, as_requests
 from iomodel.planning.simulation.engine_run import percentiles, run
 from iomodel.planning.simulation.event_loop import Scheduler
@@ -32,14 +35,15 @@ TOKEN_BUDGET = 8192
 MOST_BUDGET = 1 << 24
 
 
-@takes(ServiceOptions)
+@takes(PlanOptions)
 def simulate(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
     prompt: int | None = None,
     output: int | None = None,
-    trace: Any = None,
+    arrivals: Any = None,
+    lengths: Sequence[float] | None = None,
     concurrency: int | None = None,
     load: float | None = None,
     requests: int | None = None,
@@ -49,7 +53,7 @@ def simulate(
     batch: int | None = None,
     host_seconds: float | str = 0.0,
     layout: Layout | None = None,
-    **service: Unpack[ServiceOptions],
+    **service: Unpack[PlanOptions],
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -64,16 +68,18 @@ def simulate(
     Parameters
     ----------
     model : ModelSpec or str
-        The model, its name, or its file.
+        The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware or str
         The device.
-    prompt : int, optional
-        Tokens of each prompt, without a trace.
-    output : int, optional
-        Tokens of each output, without a trace.
-    trace : path or mapping of sequences, optional
+    prompt, output : int, optional
+        Tokens of each prompt, and of each output, without a trace; with `lengths`, the most.
+    arrivals : path or mapping of sequences, optional
         A CSV file or arrays with the columns ``arrival`` [s], ``prompt`` and ``output`` [tokens]. With `concurrency` or
         `load`, only the lengths are used: requests draw rows at random.
+    lengths : sequence of two float, optional
+        Least and most tokens of prompts and outputs, as shares of `prompt` and `output`, such as (0.8, 1.0): each is
+        drawn evenly between them, as in the benchmarks of engines. By default all requests have one length, so that
+        the clients of a closed loop stay in step, and all their prompts arrive at once.
     concurrency : int, optional
         Clients of a closed loop: each sends its next request when its last one ends.
     load : float, optional
@@ -91,7 +97,7 @@ def simulate(
     host_seconds : float
         Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
     layout : Layout, optional
-        Tensor parallelism of the engine; by default the least, up to eight devices, that holds the model.
+        Tensor parallelism of the engine; by default that of the search of :func:`iomodel.plan` on up to eight devices.
     **service
 
     Raises
@@ -108,19 +114,21 @@ def simulate(
     >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
     True
     """
-    check_names(simulate, service)
-    device, serving = as_device(hardware), as_engine(service.get("engine"))
+    model, told, own, ignored = of_command(model, service, layout=layout, batch=batch)
+    asked = settled(simulate, told, arrivals=arrivals, batch=own["batch"], layout=own["layout"])
+    device, serving = as_device(hardware), as_engine(asked.service.get("engine"))
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
-    budget = TOKEN_BUDGET if token_budget is None else as_integer("token_budget", token_budget)
+    tokens = asked.service.get("step_tokens") if token_budget is None else token_budget
+    budget = TOKEN_BUDGET if tokens is None else as_integer("token_budget", tokens)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
     host = as_real("host_seconds", host_seconds, zero=True)
-    most = None if batch is None else as_integer("batch", batch)
-    arriving = as_requests(prompt, output, trace, concurrency, load, requests, seed)
-    served = _service(model, arriving, layout, service)
-    if layout is None:
-        served = with_least_layout(served, device)
+    most = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
+    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths)
+    served = _service(model, arriving, asked.layout, asked.service)
+    if asked.layout is None:
+        served = _laid_out(served, device, most)
     _check_layout(served.layout)
     memory = served.memory(device)
     need = _memory_of(served, arriving)
@@ -128,6 +136,8 @@ def simulate(
     fits = memory.left // int(need.min())
     if serving is not None:
         fits = min(fits, served.limits(device)[1], memory.slots or fits)
+    elif served.step_requests is not None:
+        fits = min(fits, served.step_requests)
     limit = fits if most is None else min(most, fits)
     together = min(limit, arriving.concurrency or limit, len(need))
     chunked, each = order == "chunked", served.tokens_at_once
@@ -157,7 +167,7 @@ def simulate(
         tpot=percentiles(tpot),
         latency=percentiles(latency),
         **totals._asdict(),
-        assumed=(*_assumed(host, served), *assumed),
+        assumed=(*ignored, *_lengths(arriving), *_assumed(host, served), *assumed),
         notes=served.model.notes,
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
@@ -166,7 +176,25 @@ def simulate(
     )
 
 
-def _service(model: ModelSpec | str, arriving: Requests, layout: Layout | None, service: ServiceOptions) -> Service:
+def _laid_out(service: Service, device: Hardware, batch: int | None) -> Service:
+    """Lay a service out by the best of the layouts of a plan that are simulated; the least where none can be timed."""
+    layouts = [each for each in default_layouts(service, device, SERVER) if each.devices == each.tensor_parallel]
+    try:
+        options = rated(service, device, Wanted(batch=batch), layouts) or rated(service, device, Wanted(), layouts)
+    except SpecError:
+        options = []
+    return service.laid_out(options[0].layout) if options else with_least_layout(service, device)
+
+
+def _lengths(arriving: Requests) -> tuple[str, ...]:
+    """Say of clients of one length that they stay in step."""
+    single = len({*map(int, arriving.prompt[:64])}) == len({*map(int, arriving.output[:64])}) == 1
+    if not single or arriving.concurrency in (None, 1):
+        return ()
+    return ("requests of one length stay in step, so that prompts arrive together; lengths=(0.8, 1.0) spreads them",)
+
+
+def _service(model: ModelSpec | str, arriving: Requests, layout: Layout | None, service: Mapping[str, Any]) -> Service:
     """Build the service of the longest request, or raise an error with the row of a trace that it is in."""
     place = int((arriving.prompt + arriving.output).argmax())
     lengths = int(arriving.prompt[place]), int(arriving.output[place])

@@ -1,8 +1,8 @@
 """Step times of a replica, tabulated for a range of batches, contexts and prompts.
 
 A step is the sum of its attention, its output layer, and everything else, which depends on the tokens alone. Decode
-steps are computed at powers of two of the batch, as for a fleet, and at contexts in between; prefills at four lengths
-per octave, and at each prompt if these are few.
+steps are computed at powers of two of the batch, as for a fleet, and at contexts in between; prefills at the lengths
+between which a plan interpolates, four per octave.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import numpy as np
 
 from iomodel.errors import InputError
 from iomodel.planning.step.divided_cache import attended_seconds
-from iomodel.planning.steps import BatchTimes, ReplicaSteps, sampled
+from iomodel.planning.steps import PER_OCTAVE, BatchTimes, ReplicaSteps, around, between, sampled
 
-PER_OCTAVE = 4
-"""Lengths of prefills computed per factor of two."""
 FEW = 64
 """Most distinct prompts that are computed exactly."""
 
@@ -92,14 +90,17 @@ def step_table(
             part[:, place] = _by_batch(lambda n, c=context: _beside(steps, n, c), batch)  # type: ignore[misc]
     each_token = steps.service.tokens_at_once
     rows = _by_batch(steps.output_seconds, batch * each_token)
-    least = 1 if chunked else int(prompts[0])
-    own = prompts.tolist() if len(prompts) <= FEW else prompts[:1].tolist()
+    least = 1 if chunked else around(int(prompts[0]))[0]
     piece = int(prompts[-1])
     knots: dict[int, tuple[float, float]] = {}
+    own = prompts.tolist() if len(prompts) <= FEW else []
     for tokens in [*own, *spaced(least, longest + batch * each_token * chunked, PER_OCTAVE)]:
         sequences = -(-tokens // piece)  # a step longer than the longest prompt has several
         each = -(-tokens // sequences)
-        seconds, attention_seconds = steps.chunk_seconds(each, each, sequences)
+        seconds, attention_seconds = between(
+            each,
+            lambda size, count=sequences: steps.chunk_seconds(size, size, count),  # type: ignore[misc]
+        )
         output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
         knots[sequences * each] = seconds - attention_seconds - output, attention_seconds
     other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T

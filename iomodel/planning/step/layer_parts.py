@@ -16,8 +16,9 @@ from iomodel.planning.step.expert_loads import (
 from iomodel.planning.step.layout import mlp_linears
 from iomodel.planning.step.links import all_to_all
 from iomodel.planning.step.recurrent_parts import recurrent_parts
-from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.setting import Part, StepSetting, stored
 from iomodel.planning.step.streamed import streamed
+from iomodel.timing.span import Span
 from iomodel.workloads.call import ELEMENT_SIZE
 
 
@@ -137,6 +138,10 @@ def _two_layers(
     yield at.product(f"{prefix}down", *down)
 
 
+CONVERTED_LAYER = 40e-6
+"""Time of the small kernels that gather, scatter and quantise rows around experts whose weights are converted [s]:
+decode steps of gpt-oss 120B under TensorRT-LLM on one to eight H200 take 30 to 50 us more for each layer, at 4 to 64
+requests alike (the open rows of tests/measured/serving_more.csv); on a B200, which multiplies such weights, none."""
 BLOCK = 4096
 """Bytes that a block of the copy moves [B]: 16 for each of 256 threads."""
 
@@ -154,6 +159,9 @@ def ordered(mlp: MLPLayer, at: StepSetting, rows: int, weights: str) -> Iterator
     A rank of several groups received each of its rows; one of a single group copies those of its tokens.
     """
     tokens = min(rows, at.tokens) if at.layout.data_parallel == 1 else rows
+    if at.converts(stored(weights)[0]):
+        launches = (("launch", CONVERTED_LAYER),)
+        yield "kernels around experts of converted weights", "other", Span(CONVERTED_LAYER, 0, 0, 0, launches)
     yield at.rowwise("sort tokens by expert", "activation", mlp.experts_per_token)
     yield at.rowwise("offsets of experts", "activation", 1, rows=mlp.experts)
     row = (mlp.latent_size or at.hidden) * at.product_size(weights)

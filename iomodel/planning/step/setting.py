@@ -26,6 +26,9 @@ from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 KEPT = 1 << 12
 """Layers kept for further steps."""
 Part = tuple[str, Kind, Span]
+CONVERTED = 0.3
+"""Share of the peak that products of experts reach with weights of four bits that they convert [-]: gpt-oss 120B under
+TensorRT-LLM on an H200, the open rows of tests/measured/serving_more.csv with long prompts and at saturation."""
 NO_FP8_ATTENTION = ("sm_89",)
 """Architectures with fp8 products that the kernels of engines do not use in attention."""
 
@@ -145,10 +148,22 @@ class StepSetting:
     def product(self, name: str, *layers: Linear) -> Part:
         """Time linear layers as one part."""
         first = layers[0]
+        span = self.clock.linear(*layers, products=self._products(first))
+        if first.groups > 1 and self.converts(first.weight_dtype):
+            known = rates(self.clock.device, first.dtype)
+            span = replace(span, seconds=max(span.seconds, span.flops / (CONVERTED * known.peak)))
+        return name, "linear", span
+
+    def converts(self, weights: str) -> bool:
+        """Check that the kernels of experts convert weights of four bits, because the device has no units for them."""
+        return self.serves and WEIGHT_QUARTERS[weights] < 32 and not self.clock.device.compute.peak.fp4
+
+    def _products(self, first: Linear) -> str:
+        """Return the type in which a layer is multiplied, with scales for each block where the model has them."""
         kind = first.dtype if first.dtype == self.dtype else self.multiplied(first.weight_dtype)
         if kind == "fp8" and self.block_scales and first.weight_dtype == "fp8":
             kind = IN_BLOCKS
-        return name, "linear", self.clock.linear(*layers, products=kind)
+        return kind
 
     def single(self, layer: DecoderLayer, linear: LinearLayer, bias: bool = False) -> Part:
         """Time one linear layer on all tokens."""

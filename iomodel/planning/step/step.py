@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -11,7 +11,8 @@ from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.service_options import StepOptions, check_names, takes
+from iomodel.planning.call_arguments import settled
+from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
@@ -19,7 +20,6 @@ from iomodel.planning.step.links import all_to_all, link, send, with_nodes
 from iomodel.planning.step.lora import check_lora
 from iomodel.planning.step.setting import Part, StepSetting, seconds_of
 from iomodel.planning.step.step_arguments import (
-    as_layout,
     as_model,
     as_parameters,
     check_products,
@@ -40,7 +40,7 @@ Logits = Literal["last", "all", "none"]
 __all__ = ["Layout", "LinearLayer", "StepPart", "StepTime", "linear_layers", "step"]
 
 
-@takes(StepOptions)
+@takes(PlanOptions)
 def step(
     model: ModelSpec | str,
     hardware: Hardware | str,
@@ -48,16 +48,17 @@ def step(
     batch: int,
     q_len: int,
     kv_len: int,
-    layout: Layout = Layout(),  # noqa: B008 - frozen
+    layout: Layout | None = None,
     logits: Logits = "last",
     routing: Sequence[int] | None = None,
     shared_keys: int = 0,
     parameters: Parameters = DEFAULT,
-    **service: Unpack[StepOptions],
+    **service: Unpack[PlanOptions],
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
 
-    Prefill is ``q_len = kv_len``, decoding ``q_len = 1``.
+    Prefill is ``q_len = kv_len``, decoding ``q_len = 1``. Options of memory, engines, prefix caches and drafts are
+    those of a plan, and do not change the time of one step.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ def step(
         A device, or the name of one.
     batch, q_len, kv_len : int
         Sequences on all ranks [-]; new tokens per sequence, and keys including the new tokens [tokens].
-    layout : Layout
-        Ranks that share the model.
+    layout : Layout, optional
+        Ranks that share the model, in place of its single degrees; by default one device.
     logits : {"last", "all", "none"}
         Rows to which the output layer is applied.
     routing : sequence of int, optional
@@ -95,8 +96,9 @@ def step(
     >>> t.bound, 4.5e-3 < t.seconds < 6.5e-3
     ('hbm', True)
     """
-    check_names(step, service)
-    spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
+    asked = settled(step, service, layout=layout)
+    options = asked.service
+    spec, device, shared = as_model(model), as_device(hardware), asked.layout or Layout()
     sequences, queries, keys = as_integer("batch", batch), as_integer("q_len", q_len), as_integer("kv_len", kv_len)
     if keys < queries:
         raise InputError(f"kv_len: {keys} given; allowed: from q_len = {queries} up, because new tokens are keys too")
@@ -106,11 +108,11 @@ def step(
     as_choice("logits", logits, get_args(Logits))
     as_parameters(parameters)
     shared.check(spec)
-    check_lora(service.get("lora"), spec)
+    check_lora(options.get("lora"), spec)
     shared = with_nodes(shared, device)
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
-    algorithm = service.get("attention_algorithm")
+    algorithm = options.get("attention_algorithm")
     at = StepSetting(
         clock=layer_clock(device, parameters),
         attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm)),
@@ -119,12 +121,12 @@ def step(
         batch=-(-sequences // shared.data_parallel),
         q_len=-(-queries // shared.context_parallel),
         kv_len=keys,
-        page_size=service.get("page_size"),
+        page_size=options.get("page_size"),
         routing=check_routing(spec, routing, sequences * queries),
         shared_keys=shared_prefix,
         block_scales=spec.dtype == "fp8",
-        lora=service.get("lora"),
-        **_types(spec, device, service),
+        lora=options.get("lora"),
+        **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
     parts, longest = _timed(spec, at, logits)
@@ -145,7 +147,7 @@ def step(
     )
 
 
-def _types(spec: ModelSpec, device: Hardware, service: StepOptions) -> dict[str, Any]:
+def _types(spec: ModelSpec, device: Hardware, service: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve the types of a step, and how matrices of each are multiplied."""
     asked = with_precision(service.get("precision"), service)
     types = types_of(spec, device, asked)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import signature
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -109,18 +111,40 @@ def crossover_context(
             raise UnknownNameError("option of crossover_context", name, OPTIONS)
     spec, device, most = as_model(model), as_device(hardware), as_integer("longest", longest)
 
-    def overtaken(context: int) -> bool:
+    def lead(context: int) -> float:
+        """Time by which attention is ahead of the linear layers [s]."""
         q_len = context if phase == "prefill" else 1
         timed = step(spec, device, batch=batch, q_len=q_len, kv_len=context, **options)
-        return timed.attention_seconds >= timed.linear_seconds
+        return timed.attention_seconds - timed.linear_seconds
 
-    high = 1
-    while not overtaken(high):
+    return first_lead(lead, most)
+
+
+START = 1024
+"""Context from which the search for the first lead begins [tokens]."""
+
+
+def first_lead(lead: Callable[[int], float], most: int) -> int | None:
+    """Find a number up to `most` from which a growing function is not negative, but is one below; None without one.
+
+    Attention grows nearly evenly with the context, so that a secant halves the interval many times at once; every
+    third probe halves it for certain.
+
+    >>> first_lead(lambda context: context - 1e5, 1 << 20), first_lead(lambda context: -1.0, 10)
+    (100000, None)
+    """
+    low, below, high = 0, 0.0, min(START, most)
+    above = lead(high)
+    while above < 0:
         if high >= most:
             return None
-        high = min(2 * high, most)
-    low = high // 2  # not overtaken, or 0
+        low, below, high = high, above, min(4 * high, most)
+        above = lead(high)
+    probes = 0
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if overtaken(middle) else (middle, high)
+        probes += 1
+        share = below / (below - above) if low and probes % 3 else 0.5
+        middle = min(max(low + 1, low + ceil((high - low) * share)), high - 1)
+        ahead = lead(middle)
+        low, below, high, above = (low, below, middle, ahead) if ahead >= 0 else (middle, ahead, high, above)
     return high

@@ -1,0 +1,43 @@
+"""Intervals of the times of a plan, read off published figures.
+
+The interval of a kind of time reaches from the 10th to the 90th percentile of the ratios of measured to predicted times
+over the working rows of the kind, and to the prediction itself: the open rows of tests/measured/serving*.csv, each
+asked as one call of `plan` (benchmarks/serving_accuracy.py --newcomer prints them). Rows of many dense requests hold
+runs whose prompts were partly cached, and those of first tokens one engine and device that took five times as long,
+which makes these intervals wide.
+"""
+
+from __future__ import annotations
+
+from iomodel.models.spec import ModelSpec
+
+FEW = 16
+"""Requests in a replica from which a batch counts as many [-]."""
+SHARE = 0.8
+"""Share of the working rows within an interval [-]."""
+TPOT = {
+    ("dense", "few"): (0.99, 1.15),
+    ("dense", "many"): (0.36, 1.11),
+    ("experts", "few"): (0.94, 1.40),
+    ("experts", "many"): (0.92, 1.30),
+}
+"""Ratios of measured to predicted times per token: 17, 27, 31 and 35 rows [-]."""
+TTFT = {"dense": (0.90, 1.24), "experts": (0.88, 5.92)}
+"""The same of first tokens of a server: 8 and 15 rows [-]."""
+
+
+def kind_of_model(model: ModelSpec) -> str:
+    """Name the kind of a model: with experts, or dense."""
+    return "experts" if any(layer.mlp is not None and layer.mlp.experts for layer in model.counted) else "dense"
+
+
+def tpot_interval(model: ModelSpec, batch: int, tpot: float) -> tuple[float, float]:
+    """Return the interval of a time per token [s]."""
+    low, high = TPOT[kind_of_model(model), "few" if batch < FEW else "many"]
+    return low * tpot, high * tpot
+
+
+def ttft_interval(model: ModelSpec, ttft: float) -> tuple[float, float]:
+    """Return the interval of a time to the first token in a server [s]."""
+    low, high = TTFT[kind_of_model(model)]
+    return low * ttft, high * ttft

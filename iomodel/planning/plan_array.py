@@ -1,0 +1,459 @@
+"""Plans of many loads at once, from steps at knots: approximate, and hundreds of times as fast as single plans.
+
+Steps are computed at powers of two of the batch, at four contexts for each factor of two and where windows are full,
+and at the lengths of prompts between which a plan interpolates. All of a plan but the decode steps at contexts between
+knots is then what :func:`iomodel.plan` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from iomodel.common.display import Result
+from iomodel.common.tabular import Tabular
+from iomodel.common.validation import as_choice, as_integer
+from iomodel.devices.device import Hardware
+from iomodel.errors import InfeasibleError, InputError, SpecError, shown
+from iomodel.models.registry import ModelSpec
+from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.fleet import as_devices
+from iomodel.planning.formatting import layout_text
+from iomodel.planning.layout_search import EQUAL
+from iomodel.planning.layouts import SERVER, default_layouts
+from iomodel.planning.replica_figures import figures
+from iomodel.planning.service import Service, as_service
+from iomodel.planning.service_options import PlanOptions, takes
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step import step
+from iomodel.planning.steps import ReplicaSteps, around, between
+
+MOST_PLANS = 10_000_000
+"""Most plans of one call."""
+COLUMNS = (
+    "batch", "fits", "ttft", "ttft_alone", "step", "tpot", "cycle_per_token", "requests_per_second",
+    "tokens_per_second",
+)  # fmt: skip
+Infeasible = Literal["raise", "mark"]
+
+
+@dataclass(frozen=True, eq=False)
+class PlanArray(Result, Tabular):
+    """The figures of :func:`iomodel.plan` as arrays of one shape; NaN, or 0 of a count, where nothing fits.
+
+    Attributes
+    ----------
+    model : str
+        Served model.
+    hardware : array of str
+        Device of each plan.
+    layout : array of str
+        Layout of a replica.
+    prompt, output : array of int
+        Tokens of a prompt, and of its output.
+    replicas, devices, batch, fits : array of int
+        Replicas and devices; requests decoded together in a replica, and those that fit [-].
+    ttft, ttft_alone, step, tpot, cycle_per_token : array of float
+        Times of :class:`iomodel.planning.replica_figures.Figures` [s].
+    requests_per_second, tokens_per_second : array of float
+        Rates of all replicas [1/s].
+    """
+
+    model: str
+    hardware: Any
+    layout: Any
+    prompt: Any
+    output: Any
+    replicas: Any
+    devices: Any
+    batch: Any
+    fits: Any
+    ttft: Any
+    ttft_alone: Any
+    step: Any
+    tpot: Any
+    cycle_per_token: Any
+    requests_per_second: Any
+    tokens_per_second: Any
+    layouts: Any = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape of all arguments."""
+        shape: tuple[int, ...] = self.ttft.shape
+        return shape
+
+    @property
+    def feasible(self) -> Any:
+        """True where the batch fits."""
+        return ~np.isnan(self.ttft)
+
+    def __len__(self) -> int:
+        return len(self.ttft)
+
+    def __getitem__(self, place: Any) -> dict[str, Any]:
+        """Return the columns of one plan, or of some."""
+        return {name: values[place] for name, values in self._columns().items()}
+
+    def _columns(self) -> dict[str, Any]:
+        names = [name for name in self.__dataclass_fields__ if name not in ("model", "layouts")]
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns as lists."""
+        return {"model": self.model, **{name: values.tolist() for name, values in self._columns().items()}}
+
+    def records(self) -> Any:
+        """Return a mapping per plan."""
+        flat = {name: values.ravel() for name, values in self._columns().items()}
+        return [dict(zip(flat, row, strict=True)) for row in zip(*(v.tolist() for v in flat.values()), strict=True)]
+
+    def tables(self) -> list[Any]:
+        """Return a line with the number of plans and the range of their rates."""
+        rates = self.tokens_per_second[self.feasible]
+        ends = f"{rates.min():,.0f} to {rates.max():,.0f} output tokens/s" if rates.size else "none fits"
+        return [f"{self.model}: {self.ttft.size:,} plans, {int(self.feasible.sum()):,} of which fit; {ends}"]
+
+
+@takes(PlanOptions)
+def plan_array(
+    model: ModelSpec | str,
+    hardware: Hardware | str | Sequence[Hardware | str],
+    *,
+    prompt: Any,
+    output: Any,
+    batch: Any = None,
+    count: int | None = None,
+    layout: Layout | None = None,
+    infeasible: Infeasible = "raise",
+    **service: Unpack[PlanOptions],
+) -> PlanArray:
+    """Plan many loads at once: the figures of :func:`iomodel.plan` as arrays. Decode steps are approximate.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        The model, its name, or its file; or the command line that starts an engine.
+    hardware : Hardware, str, or a sequence of them
+        The device, or devices that broadcast with the lengths.
+    prompt, output : integers or arrays of them
+        Tokens of a prompt, and of its output, which broadcast.
+    batch : integers or arrays of them, optional
+        Requests decoded together in a replica; by default as many as fit.
+    count : int, optional
+        Number of devices; by default those of one replica.
+    layout : Layout, optional
+        Parallel layout of a replica, in place of its single degrees; by default the best of the search for each plan.
+    infeasible : {"raise", "mark"}
+        Raise an error where nothing fits, or mark such plans by NaN.
+    **service
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown, a number is out of range, or a device lacks a required figure.
+    InfeasibleError
+        A plan does not fit, and is not marked.
+
+    Examples
+    --------
+    >>> found = plan_array("llama-3-8b", "h100-sxm5", prompt=[512, 1024, 2048], output=[[128], [256]])
+    >>> found.shape, bool((found.tokens_per_second[:, 0] > found.tokens_per_second[:, 2]).all())
+    ((2, 3), True)
+    """
+    as_choice("infeasible", infeasible, ("raise", "mark"))
+    name, told, own, _ = of_command(model, service, layout=layout, count=count)
+    asked = settled(plan_array, told, **own)
+    devices = as_devices(hardware, {})
+    prompts, outputs = _integers("prompt", prompt), _integers("output", output)
+    places = np.arange(len(devices)) if len(devices) > 1 else np.zeros((), dtype=int)
+    batches = np.zeros((), dtype=int) if batch is None else _integers("batch", batch)
+    prompts, outputs, batches, places = _broadcast(prompts, outputs, batches, places)
+    if not 0 < prompts.size <= MOST_PLANS:
+        raise InputError(f"prompt: {prompts.size:,} plans given; allowed: from 1 to {MOST_PLANS:,}")
+    longest = int((prompts + outputs).argmax())
+    ends = int(prompts.flat[longest]), int(outputs.flat[longest])
+    served = as_service(name, *ends, asked.layout or Layout(), **asked.service)
+    devices_given = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
+    flat = _Loads(prompts.ravel(), outputs.ravel(), batches.ravel())
+    columns = {column: np.full(prompts.size, np.nan) for column in (*COLUMNS, "replicas", "devices")}
+    texts, chosen = np.full(prompts.size, "", dtype=object), np.full(prompts.size, None, dtype=object)
+    for place, device in enumerate(devices):
+        here = np.flatnonzero(places.ravel() == place)
+        best = _best(served, device, flat.at(here), devices_given, asked.layout)
+        for column, values in best.items():
+            if column == "layouts":
+                chosen[here] = values
+                texts[here] = [layout_text(one) if one is not None else "" for one in values]
+            else:
+                columns[column][here] = values
+    missing = np.flatnonzero(np.isnan(columns["ttft"]))
+    if len(missing) and infeasible == "raise":
+        first = int(missing[0])
+        raise InfeasibleError(
+            f"prompt: {flat.prompt[first]:,} + {flat.output[first]:,} tokens given; allowed: fewer, or a smaller "
+            "batch, because they do not fit; infeasible='mark' marks such plans",
+            least=0,
+            unit="B",
+        )
+    shape = prompts.shape
+    counted = {
+        key: np.nan_to_num(columns.pop(key)).astype(np.int64) for key in ("batch", "fits", "replicas", "devices")
+    }
+    return PlanArray(
+        model=served.name,
+        hardware=np.array([device.label for device in devices])[places],
+        layout=texts.astype(str).reshape(shape),
+        prompt=prompts,
+        output=outputs,
+        layouts=chosen.reshape(shape),
+        **{key: values.reshape(shape) for key, values in {**columns, **counted}.items()},
+    )
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """Prompts, outputs and batches of plans, as arrays of one axis; a batch of 0 is as many as fit."""
+
+    prompt: Any
+    output: Any
+    batch: Any
+
+    def at(self, places: Any) -> _Loads:
+        return _Loads(self.prompt[places], self.output[places], self.batch[places])
+
+
+def _broadcast(*arrays: Any) -> Any:
+    try:
+        return np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise InputError(f"prompt: arrays of shapes {shapes} given; allowed: shapes that broadcast") from None
+
+
+def _integers(field_name: str, values: Any) -> Any:
+    """Validate integers from 1 as an array."""
+    try:
+        numbers = np.asarray(values)
+    except Exception:  # rows of different lengths, or an object that fails to convert
+        numbers = np.empty(0, dtype=object)
+    if numbers.dtype.kind not in "iu" or (numbers.size and numbers.min() < 1):
+        raise InputError(f"{field_name}: {shown(values)} given; allowed: integers from 1, or arrays of them")
+    return numbers.astype(np.int64)
+
+
+def _best(
+    service: Service, device: Hardware, loads: _Loads, count: int | None, layout: Layout | None
+) -> Mapping[str, Any]:
+    """Compute the figures of each plan at its best layout."""
+    layouts = [layout] if layout is not None else default_layouts(service, device, count or SERVER, count)
+    size = len(loads.prompt)
+    best: dict[str, Any] = {name: np.full(size, np.nan) for name in (*COLUMNS, "replicas", "devices")}
+    best["layouts"] = np.full(size, None, dtype=object)
+    most = np.zeros(size)
+    for tried in layouts:
+        laid = service.laid_out(tried)
+        if count is not None and count % laid.devices:
+            continue
+        replicas = 1 if count is None else count // laid.devices
+        found = _figures(laid, device, loads)
+        found |= {"replicas": np.full(size, replicas), "devices": np.full(size, replicas * laid.devices)}
+        for name in ("requests_per_second", "tokens_per_second"):
+            found[name] = found[name] * replicas
+        rate = found["tokens_per_second"] / (found["devices"] if count is None else 1)
+        better = np.nan_to_num(rate) > most * (EQUAL if most.any() else 1.0)
+        most = np.where(better, rate, most)
+        for name, values in found.items():
+            best[name][better] = values[better]
+        best["layouts"][better] = tried
+    return best
+
+
+def _figures(service: Service, device: Hardware, loads: _Loads) -> dict[str, Any]:
+    """Compute the figures of each plan in one layout; NaN where it does not fit."""
+    fits = _fits(service, device, loads)
+    batch = np.where(loads.batch == 0, fits[1], loads.batch)
+    good = np.flatnonzero((batch > 0) & (batch <= np.where(loads.batch == 0, fits[1], fits[0])))
+    found = {name: np.full(len(batch), np.nan) for name in COLUMNS}
+    if not len(good):
+        return found
+    part, sizes = loads.at(good), batch[good]
+    alike = service.engine is None and service.prefix_cache is None
+    values = (_at_knots if alike else _one_by_one)(service, device, part, sizes)
+    for name, column in {**values, "batch": sizes, "fits": fits[0][good]}.items():
+        found[name][good] = column
+    return found
+
+
+def _fits(service: Service, device: Hardware, loads: _Loads) -> tuple[Any, Any]:
+    """Compute the requests that fit, and those that a replica takes, once for each number of tokens."""
+    totals, places = np.unique(loads.prompt + loads.output, return_inverse=True)
+    sized = [replace(service, prompt=max(1, int(total) - 1), output=1) for total in totals]
+    fits = np.array([(one.memory(device).fits, one.most_requests(device)) for one in sized]).T
+    return fits[0][places], fits[1][places]
+
+
+def _one_by_one(service: Service, device: Hardware, loads: _Loads, batch: Any) -> dict[str, Any]:
+    """Compute the figures of plans with an engine or a prefix cache, each as in a plan of its own."""
+    rows = [
+        figures(replace(service, prompt=int(prompt), output=int(output)), device, int(size))
+        for prompt, output, size in zip(loads.prompt, loads.output, batch, strict=True)
+    ]
+    names = [name for name in COLUMNS if name not in ("batch", "fits")]
+    return {name: np.array([getattr(row, name) for row in rows]) for name in names}
+
+
+def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> dict[str, Any]:
+    """Compute the figures of plans from steps at knots, as :func:`iomodel.planning.replica_figures.figures` does."""
+    last = int((loads.prompt + loads.output).max())
+    spanned = replace(service, prompt=int(loads.prompt.min()), output=last - int(loads.prompt.min()))
+    steps, groups = ReplicaSteps(spanned, device), service.layout.data_parallel
+    prefill, stage = _prefills(steps, loads.prompt)
+    decodes = loads.output - 1
+    step = _mean_decodes(steps, loads, batch)
+    occupied = stage / groups
+    cycle = decodes * step + batch * occupied
+    waiting = np.maximum(0.0, batch / groups - 1) / np.maximum(1, decodes) * occupied * groups
+    first = np.minimum(prefill + waiting, cycle)
+    several = np.maximum(1, decodes)
+    tpot = np.where(decodes > 0, np.maximum(step, (cycle - first) / several), 0.0)
+    rate = batch / cycle
+    return {
+        "ttft": np.maximum(prefill, first),
+        "ttft_alone": prefill,
+        "step": step,
+        "tpot": tpot,
+        "cycle_per_token": np.where(decodes > 0, cycle / several, 0.0),
+        "requests_per_second": rate,
+        "tokens_per_second": rate * loads.output,
+    }
+
+
+def _prefills(steps: ReplicaSteps, prompts: Any) -> tuple[Any, Any]:
+    """Compute prefills and their longest stages, once for each length, drafts included [s]."""
+    lengths, places = np.unique(prompts, return_inverse=True)
+
+    def timed(tokens: int) -> tuple[float, ...]:
+        drafts = 0.0 if steps.draft is None else steps.draft.prefill(tokens).seconds
+        one = steps.chunk(tokens, tokens)
+        return one.seconds + drafts, one.stage_seconds + drafts
+
+    known: dict[int, tuple[float, ...]] = {}
+
+    def kept(tokens: int) -> tuple[float, ...]:
+        if tokens not in known:
+            known[tokens] = timed(tokens)
+        return known[tokens]
+
+    seconds, stages = np.array([between(int(length), kept) for length in lengths]).T
+    return seconds[places], stages[places]
+
+
+def _mean_decodes(steps: ReplicaSteps, loads: _Loads, batch: Any) -> Any:
+    """Compute the mean decode step of each output [s]: the integral between knots of batch and context."""
+    service = steps.service
+    contexts = np.array(_contexts(steps))
+    sizes = [1 << power for power in range(int(batch.max() - 1).bit_length() + 1)]
+    each = 1.0 if service.speculation is None else service.speculation.tokens_per_step
+    low = np.array([1 << (int(size).bit_length() - 1) for size in batch])
+    used = {int(size) for size in low} | {2 * int(size) for size, whole in zip(low, batch, strict=True) if size < whole}
+    means = {}
+    first, last = loads.prompt + 1, loads.prompt + np.maximum(1, loads.output - 1)
+    for size in [size for size in sizes if size in used]:
+        times = np.array([steps.decode_step_seconds(size, int(context)) for context in contexts]) / each
+        means[size] = _mean(contexts, times, first, last)
+    table = np.array([means[size] for size in sorted(means)])
+    order = {size: place for place, size in enumerate(sorted(means))}
+    here = np.arange(len(batch))
+    below = table[[order[int(size)] for size in low], here]
+    above = table[
+        [order[int(size if size == whole else 2 * size)] for size, whole in zip(low, batch, strict=True)], here
+    ]
+    return below + (np.maximum(below, above) - below) * (batch - low) / low
+
+
+def _mean(knots: Any, values: Any, first: Any, last: Any) -> Any:
+    """Average a function that is linear between knots over spans; over an empty span it is the value there."""
+    sums = np.concatenate([[0.0], np.cumsum(np.diff(knots) * (values[1:] + values[:-1]) / 2)])
+
+    def integral(x: Any) -> Any:
+        place = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+        start, height = knots[place], values[place]
+        slope = (values[place + 1] - height) / (knots[place + 1] - start)
+        return sums[place] + (x - start) * (height + slope * (x - start) / 2)
+
+    span = last - first
+    return np.where(span > 0, (integral(last) - integral(first)) / np.maximum(1, span), np.interp(first, knots, values))
+
+
+def _contexts(steps: ReplicaSteps) -> list[int]:
+    """List contexts of decode steps: four for each factor of two, and those at which a window fills."""
+    first, last = steps.service.contexts
+    edges = {edge for span in steps.bends() for edge in span}
+    knots, tokens = {first, max(last, first + 1)} | edges, first
+    while tokens < last:
+        tokens = around(tokens + 1)[1]
+        knots |= {min(tokens, last)}
+    return sorted(knots)
+
+
+def step_array(
+    model: ModelSpec | str,
+    hardware: Hardware | str | Sequence[Hardware | str],
+    *,
+    batch: Any,
+    q_len: Any,
+    kv_len: Any,
+    **options: Any,
+) -> Any:
+    """Time many forward steps, each exactly as :func:`iomodel.step` and once for each distinct point [s].
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        The model, its name, or its file.
+    hardware : Hardware, str, or a sequence of them
+        The device, or devices that broadcast with the numbers.
+    batch, q_len, kv_len : integers or arrays of them
+        Sequences [-]; new tokens per sequence, and keys including the new tokens [tokens].
+    **options
+        Further options of :func:`iomodel.step`.
+
+    Returns
+    -------
+    array of float
+        Latency of each step; NaN where no tile fits or the device lacks a figure.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        As for :func:`iomodel.step`.
+
+    Examples
+    --------
+    >>> times = step_array("llama-3-8b", "h100-sxm5", batch=[1, 8, 64], q_len=1, kv_len=[[1024], [8192]])
+    >>> times.shape, bool((times[1] > times[0]).all())
+    ((2, 3), True)
+    """
+    devices = as_devices(hardware, {})
+    numbers = [_integers(name, value) for name, value in (("batch", batch), ("q_len", q_len), ("kv_len", kv_len))]
+    places = np.arange(len(devices)) if len(devices) > 1 else np.zeros((), dtype=int)
+    columns = _broadcast(*numbers, places)
+    points, inverse = np.unique(np.stack([column.ravel() for column in columns]), axis=1, return_inverse=True)
+    times = np.array([_timed(model, devices[where], (b, q, k), options) for b, q, k, where in points.T.tolist()])
+    return times[inverse.ravel()].reshape(columns[0].shape)
+
+
+def _timed(
+    model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: Mapping[str, Any],
+    timed: Callable[..., Any] = step,
+) -> float:  # fmt: skip
+    size, queries, keys = point
+    try:
+        seconds: float = timed(model, device, batch=size, q_len=queries, kv_len=keys, **options).seconds
+    except (SpecError, InfeasibleError):
+        return float("nan")
+    return seconds
