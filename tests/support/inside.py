@@ -58,6 +58,7 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.nests.feature_names import FEATURE_NAMES, other_of
 from iomodel.nests.features import FEATURES
 from iomodel.nests.floor_sum_node import FloorSum
+from iomodel.nests.front_end import FrontEnd
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, ShippedTile
 from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
