@@ -139,6 +139,29 @@ def nearest(
     return min(outcomes, key=order)
 
 
+Outcomes = Mapping[tuple[int, int], tuple[Check, Placement, Launch]]
+"""Checks by warps and stages, each with its placement and launch."""
+
+
+def by_launch(
+    launches: Iterable[tuple[Placement, Launch]],
+    algorithm: AlgorithmLike,
+    call: Attention,
+    sizes: Mapping[str, int],
+    row: ShippedTile | None,
+) -> Outcomes:
+    """Check a tile with each number of warps and stages, in the layout that exceeds least."""
+    grouped: dict[tuple[int, int], list[tuple[Placement, Launch]]] = {}
+    for placement, launch in launches:
+        grouped.setdefault((launch.warps, launch.stages), []).append((placement, launch))
+    return {key: nearest(alike, algorithm, call, sizes, row) for key, alike in grouped.items()}
+
+
+def misfits(outcomes: Outcomes) -> list[str]:
+    """List the launches that do not hold a tile, each with what the tile exceeds."""
+    return [misfit(*known[1:], known[0]) for known in outcomes.values() if not known[0].fits]
+
+
 def launches_at(
     bound: BoundCall, call: Attention, device: Hardware, implementation: Implementation, sizes: Mapping[str, Any]
 ) -> list[tuple[Placement, Launch]]:

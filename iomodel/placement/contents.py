@@ -16,7 +16,7 @@ from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME
-from iomodel.placement.check import Check, launches_at, nearest
+from iomodel.placement.check import Check, by_launch, launches_at, misfits, nearest
 from iomodel.placement.compile_placement import fragment_bytes, stored_bytes, tile_sizes
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.shipped_tile import shipped_row
@@ -90,7 +90,8 @@ def contents(
     sizes = bound.sizes(requested)
     launches = launches_at(bound, call, device, chosen, requested)
     outcome, placement, launch = nearest(launches, algorithm, call, sizes, row)
-    outcome = replace(outcome, implementation=chosen.name)
+    others = tuple(dict.fromkeys(misfits(by_launch(launches, algorithm, call, sizes, row))))
+    outcome = replace(outcome, implementation=chosen.name, others=others)
     residency = launch.residency
     names, elements = tile_sizes(bound.algorithm, bound.kind, bound.structure)
     at = {**placement.padded.numbers, **dict(zip(bound.compiled.numbers, bound.numbers, strict=True))}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.by_pass import in_turn, joined
 from iomodel.solving.question import Choice, Question, TimedChoice, best_choice
@@ -32,8 +34,16 @@ def default_launch(question: Question) -> tuple[Question, Choice]:
     if not isinstance(question.call, Call):
         return question, _textbook_choice(question)
     if question.call.direction == "both":
-        passes, options = in_turn(question, default_tiles)
-        return question, (joined(question.bound(options).tiles, passes), options)
+        kernels: dict[str, str | Implementation | None] = {}
+
+        def launch(part: Question) -> Choice:
+            asked, choice = default_launch(part)
+            kernels[part.call.direction] = asked.implementation
+            return choice
+
+        passes, options = in_turn(question, launch)
+        tiles = joined(question.bound(options).tiles, passes)
+        return replace(question, by_pass=FrozenDict(kernels)), (tiles, options)
     return question.by_first(_launch)
 
 

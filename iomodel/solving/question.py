@@ -57,6 +57,8 @@ class Question:
         Limits of the tiles that compete [rows], [-].
     memory : mapping of str to int
         A bare budget, `sram_bytes` or `sram_elements`, and the `alignment` of its tiles.
+    by_pass : mapping of str to Implementation
+        The kernels of each pass of a call in both directions, where their tiles have been chosen.
     """
 
     algorithm: Algorithm
@@ -68,6 +70,7 @@ class Question:
     min_block_kv: int | None = None
     min_blocks_per_sm: int = 1
     memory: Mapping[str, Any] = FrozenDict()
+    by_pass: Mapping[str, str | Implementation | None] = FrozenDict()
 
     @classmethod
     def ask(
@@ -89,7 +92,7 @@ class Question:
     def _key(self) -> tuple[Any, ...]:
         return (
             id(self.hardware), self.algorithm, self.call, self.implementation, self.parameters, self.min_block_kv,
-            self.min_blocks_per_sm, self.memory, *_typed(self.options),
+            self.min_blocks_per_sm, self.memory, self.by_pass, *_typed(self.options),
         )  # fmt: skip
 
     def __hash__(self) -> int:
@@ -204,7 +207,8 @@ class Question:
         if saving and direction == "forward":
             taken |= self.algorithm.saved
         call = self.call.model_copy(update={"direction": direction})
-        return replace(self, call=call, options=FrozenDict(taken))
+        kernels = self.by_pass.get(direction, self.implementation)
+        return replace(self, call=call, options=FrozenDict(taken), implementation=kernels, by_pass=FrozenDict())
 
     def free(self, alike: Attention | VarlenAttention | None = None) -> dict[str, Sequence[Any]]:
         """Return the values of the options that the kernels search for the call, or for one `alike`."""

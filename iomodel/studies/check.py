@@ -13,8 +13,7 @@ from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.check import Check, check_layer, excess, in_memory, launches_at, misfit, nearest
-from iomodel.placement.placement import Launch, Placement
+from iomodel.placement.check import Check, Outcomes, by_launch, check_layer, excess, in_memory, launches_at, misfits
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.solving.by_pass import of_pass
 from iomodel.solving.default_kernel import check_kernels
@@ -112,22 +111,16 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
     for each, found in tried:
         label = "" if each is kernels else f"{each.name}: "
         if each is kernels or not any(outcome[0].fits for outcome in found.values()):
-            others += [label + misfit(*known[1:], known[0]) for known in found.values() if not known[0].fits]
+            others += [label + text for text in misfits(found)]
     return replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)))
-
-
-Outcomes = Mapping[tuple[int, int], tuple[Check, Placement, Launch]]
-"""Checks by warps and stages, each with its placement and launch."""
 
 
 def _of_kernels(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Outcomes:
     """Check a tile in every launch of one implementation."""
     bound, call, kernels = question.bound({}), as_attention(question.call.longest), question.library
-    grouped: dict[tuple[int, int], list[tuple[Placement, Launch]]] = {}
-    for placement, launch in launches_at(bound, call, question.device, kernels, given):
-        grouped.setdefault((launch.warps, launch.stages), []).append((placement, launch))
+    launches = launches_at(bound, call, question.device, kernels, given)
     row = shipped_row(kernels, call, question.device, bound.options)
-    return {key: nearest(alike, question.algorithm, call, sizes, row) for key, alike in grouped.items()}
+    return by_launch(launches, question.algorithm, call, sizes, row)
 
 
 def _chosen(
