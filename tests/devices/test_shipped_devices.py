@@ -54,15 +54,18 @@ EXCEPTIONS = {
     ("l40s", "bf16"): "the product page prints twice the peak of the slower L40",
     ("mi250x", "int8"): "CDNA 2 runs int8 at the rate of fp16",
     ("mi250x-gcd", "int8"): "CDNA 2 runs int8 at the rate of fp16",
+    **dict.fromkeys(
+        ((name, "int8") for name in ("rx-7900-xtx", "radeon-pro-w7900", "strix-halo")),
+        "RDNA 3 runs int8 at the rate of fp16",
+    ),
     ("rtx3090", "int8"): "GeForce halves fp16 with fp32 accumulation, not int8",
     ("rtx4090", "int8"): "GeForce halves fp16 with fp32 accumulation, not int8",
     ("rtx5090", "fp4"): "GeForce halves fp16 with fp32 accumulation, not fp4",
 }
 # h200-sxm: no published clock; the others: no published rate of one SM or core.
-NO_CLOCK_OR_RATE = {"h200-sxm", "gb200", "b300", "gb300", "gaudi2", "gaudi3", "trainium2", "trainium3", "gb10"}
+NO_CLOCK_OR_RATE = {"h200-sxm", "gb200", "b300", "gb300", "gaudi2", "gaudi3", "trainium2", "trainium3"}
 NO_CLOCK_OR_RATE |= {"apple-m1", "apple-m1-pro", "apple-m1-max", "apple-m1-ultra"}
-NO_CLOCK_OR_RATE |= {"h20-141gb", "p40", "rx-7900-xtx", "radeon-pro-w7900", "rx-9070-xt", "radeon-ai-pro-r9700"}
-NO_CLOCK_OR_RATE |= {"strix-halo", "arc-pro-b60", "ascend-910b"}
+NO_CLOCK_OR_RATE |= {"h20-141gb", "p40", "arc-pro-b60", "ascend-910b"}
 NO_CLOCK_OR_RATE |= {"tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7x"}
 
 
@@ -74,7 +77,9 @@ def computed(device: Hardware) -> dict[str, float]:
     tensor = (compute.clock.tensor or compute.clock.boost).value
     matrix = compute.units.value * compute.fp16_per_clock_per_sm.value * tensor
     vector = compute.units.value * compute.clock.boost.value
-    rates = VECTOR.get(device.architecture or "", {})
+    per_clock = compute.fp32_per_clock_per_sm
+    own = {} if per_clock is None else {"fp32": 2 * per_clock.value}
+    rates = VECTOR.get(device.architecture or "", own)
     return {**{k: f * matrix for k, f in MATRIX.items()}, **{k: f * vector for k, f in rates.items()}}
 
 
