@@ -78,9 +78,9 @@ class ServiceOptions(CapacityOptions, total=False):
     engine : str, optional
         Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
     step_tokens : int, optional
-        Most tokens of a step of the engine, such as ``--max-num-batched-tokens``; by default its own [tokens].
+        Most tokens of a step of the engine, ``max_num_batched_tokens`` of vLLM; by default its own [tokens].
     step_requests : int, optional
-        Most requests in a step of the engine, such as ``--max-num-seqs``; by default its own [-].
+        Most requests in a step of the engine, ``max_num_seqs`` of vLLM; by default its own [-].
     moe_backend : str, optional
         Kernels that pad experts in mxfp4 under an engine: "marlin", "triton" or "flashinfer"; by default its own.
     prefix_cache : PrefixCache, optional

@@ -98,7 +98,7 @@ HINTED = {
     "formula mamba": "did you mean 'mamba1' or 'mamba2'?",
     "formula matmul": "did you mean 'gemm'?",
     "formula gated_deltanet": "did you mean 'chunked_scan'?",
-    "formula cudnn": "no kernel of cuDNN is on file",
+    "formula cudnn": "not on file; nearest: flash-attention-3 on Hopper",
     "autotune": "did you mean 'tiles'?",
     "occupancy": "did you mean 'check'?",
     "serve": "did you mean 'plan'?",
@@ -161,7 +161,7 @@ def test_every_name_of_the_table_is_a_name_of_the_product():
     assert names - taken - offered - {*COMMANDS, *WEIGHT_SIZE} == UNTYPED
 
 
-UNTYPED = {"arrivals", "max_devices", "context_parallel", "seconds", "price_per_hour", "prices"}
+UNTYPED = {"context_parallel", "seconds", "price_per_hour", "prices"}
 """Names of parameters in Python, which no option of a command has."""
 
 

@@ -89,7 +89,7 @@ def test_the_law_notices_what_takes_too_long() -> None:
 
 def test_the_law_of_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_of(["algorithms", "--json"]) == "exit 0"
-    assert exit_of(["algorithm"]) == "exit 2"
+    assert exit_of(["schedules"]) == "exit 2"
     monkeypatch.setattr("iomodel.cli.values.list_algorithms", _raises(KeyError("x")))
     with pytest.raises(BrokenError, match="exit 70"):
         exit_of(["cost", "flash2", "--q-len", "8", "--head-dim", "8"])
