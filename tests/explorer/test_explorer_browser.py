@@ -326,7 +326,10 @@ def test_the_slider_answers_within_a_frame(opened: Any) -> None:
 
 @pytest.mark.parametrize(
     "link",
-    ["", "mask=window&window_left=511&window_right=0&q_len=2k&block_q=64&block_kv=128&implementation=triton"],
+    [
+        "",
+        "mask=window&window_left=511&window_right=0&q_len=2k&block_q=64&block_kv=128&implementation=flash-attention-2",
+    ],
 )
 def test_python_and_the_command_of_a_call_give_its_time(
     opened: Any, link: str, capsys: pytest.CaptureFixture[str], plain_terminal: None
