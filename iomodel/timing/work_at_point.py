@@ -146,7 +146,7 @@ def demands(
         return compiled_demands(algorithm, kind, options, execution)
 
     shared = algorithm.execution.get(kind.direction, PIPELINED)
-    own = execution is not shared and (execution.serial, execution.spread) != (shared.serial, shared.spread)
+    own = execution is not shared and not execution.same_axes(shared)
     return obtain(None if own else algorithm.shipped, "demands", (kind, options), build)
 
 
