@@ -12,7 +12,7 @@ from typing import Any
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.execution import Execution
+from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
 
@@ -182,11 +182,12 @@ class ShippedExecution(Execution):
         cls, algorithm: ShippedAlgorithm, direction: str, entry: Mapping[str, Any], implementation: str = ""
     ) -> Execution:
         """Return the execution of a direction of an algorithm, or of an implementation, and its catalogue entry."""
-        facts = {name: value for name, value in entry.items() if name != "axes"}
+        facts = {name: value for name, value in entry.items() if name not in ("axes", "own_axes")}
         if not entry["axes"]:
             return Execution(**facts)
         execution: ShippedExecution = object.__new__(cls)
-        execution.__dict__.update(facts, algorithm=algorithm, direction=direction, implementation=implementation)
+        place = {"algorithm": algorithm, "direction": direction, "implementation": implementation}
+        execution.__dict__.update(facts, **place, own_axes=entry["own_axes"])
         return execution
 
     @property
@@ -194,6 +195,13 @@ class ShippedExecution(Execution):
         """The execution as the algorithm's module declares it."""
         own = self.__dict__
         return _executions(own["algorithm"].declaration, own["implementation"])[own["direction"]]
+
+    def same_axes(self, other: Execution) -> bool:
+        """Check two executions for the same axes, without the declaration for the one of the algorithm itself."""
+        own = self.__dict__
+        if other is own["algorithm"].execution.get(own["direction"], PIPELINED):
+            return not own["own_axes"]
+        return super().same_axes(other)
 
     def __hash__(self) -> int:
         return hash((self.cite, self.phases))
@@ -244,7 +252,7 @@ def listed(module: str, algorithm: Algorithm) -> dict[str, Any]:
         "taken": {direction: tuple(algorithm.takes(direction)) for direction in algorithm.directions},
         "written_in": {direction: algorithm.written(direction) for direction in algorithm.directions},
         "residencies": {direction: tuple(map(_facts, declared)) for direction, declared in algorithm.residency.items()},
-        "executions": {direction: _overlap(declared) for direction, declared in algorithm.execution.items()},
+        "executions": {direction: _overlap(declared, declared) for direction, declared in algorithm.execution.items()},
         "kernels": tuple(_kernels(algorithm, implementation) for implementation in algorithm.implementations),
     }
 
@@ -256,7 +264,10 @@ def _kernels(algorithm: Algorithm, implementation: Implementation) -> dict[str, 
             direction: tuple(algorithm.residency[direction].index(layout) for layout in layouts)
             for direction, layouts in implementation.residency.items()
         },
-        "executions": {direction: _overlap(execution) for direction, execution in implementation.execution.items()},
+        "executions": {
+            direction: _overlap(execution, algorithm.execution.get(direction, PIPELINED))
+            for direction, execution in implementation.execution.items()
+        },
     }
 
 
@@ -265,9 +276,10 @@ def _facts(residency: Residency) -> dict[str, Any]:
     return {name: getattr(residency, name) for name in (*names, *LAYOUT)}
 
 
-def _overlap(execution: Execution) -> dict[str, Any]:
+def _overlap(execution: Execution, shared: Execution) -> dict[str, Any]:
     facts = {field.name: getattr(execution, field.name) for field in fields(execution) if field.name not in AXES}
-    return {**facts, "axes": bool(execution.serial or execution.spread)}
+    axes = bool(execution.serial or execution.spread)
+    return {**facts, "axes": axes, "own_axes": not execution.same_axes(shared)}
 
 
 def plain(value: Any) -> Any:

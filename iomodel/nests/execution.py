@@ -114,6 +114,10 @@ class Execution(Record):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")
 
+    def same_axes(self, other: Execution) -> bool:
+        """Check that two executions have the same serial and spread axes."""
+        return (self.serial, self.spread) == (other.serial, other.spread)
+
 
 def _all(kind: type, value: object) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(element, kind) for element in value)

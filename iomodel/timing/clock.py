@@ -358,8 +358,6 @@ def clock_for(
             placed = placements(declaration, as_attention(workload.longest), hardware, kernels, dict(chosen), kind)
         else:
             assumed = implementation is None and bool(declaration.implementations)
-    if how.paged_clocks and not (isinstance(workload, Attention) and workload.page_size):
-        how = replace(how, paged_clocks=0.0)
     hosted = max(parameters.host_launch, how.host_launch)
     return Clock(
         declaration,
