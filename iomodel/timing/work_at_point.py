@@ -146,17 +146,12 @@ def demands(
         return compiled_demands(algorithm, kind, options, execution)
 
     shared = algorithm.execution.get(kind.direction, PIPELINED)
-<<<<<<< HEAD
     return obtain(algorithm.shipped if folds_alike(execution, shared) else None, "demands", (kind, options), build)
 
 
 def folds_alike(execution: Execution, other: Execution) -> bool:
     """Check that the nests of an algorithm fold to the same work under two executions."""
-    return execution is other or (execution.serial, execution.spread) == (other.serial, other.spread)
-=======
-    own = execution is not shared and not execution.same_axes(shared)
-    return obtain(None if own else algorithm.shipped, "demands", (kind, options), build)
->>>>>>> c40b193cbfc3eef5e60ce6cdb722caa9e125869b
+    return execution is other or execution.same_axes(other)
 
 
 def widened(workload: Attention, head_dim: int, value_dim: int) -> Attention:
