@@ -354,7 +354,7 @@ def test_every_statement_is_edited(variant: Variant) -> None:
     assert kinds["at the first trip too"] == sum(isinstance(leaf, Load) and bool(leaf.after_first) for leaf in leaves)
     blocks: list[Any] = [path[-1] for _, path, _ in bodies(nest)]
     assert kinds["turned round"] == sum(isinstance(block, Guard) for block in blocks)
-    masked = [path for _, path, _ in bodies(nest) if isinstance(path[-1], Loop) and path[-1].masked]
+    masked: list[Any] = [path for _, path, _ in bodies(nest) if isinstance(path[-1], Loop) and path[-1].masked]
     assert kinds["unmasked"] == len(masked)
     assert kinds["up and down"] == sum(  # where a tile stays at the turn, as its tensor has no other axis of a loop
         any({*load.tensor.axes} & {*loops(path)} == {path[-1].axis} for load in path[-1].body if isinstance(load, Load))
