@@ -176,12 +176,14 @@ class AttentionClock:
 
         def best() -> tuple[_Tiles, ...]:
             lengths = TYPICAL[-1:] if decoding else TYPICAL
-            tiles = dict.fromkeys(self._typical(algorithm, call, options, length) for length in lengths)
+            tiles = dict.fromkeys(
+                entry for length in lengths for entry in self._typical(algorithm, call, options, length)
+            )
             return tuple(entry for entry in tiles if entry[0]) or tuple(tiles)[:1]
 
         return self.tiles.get(kind, best)
 
-    def _typical(self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int) -> _Tiles:
+    def _typical(self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int) -> list[_Tiles]:
         decoding = _few(call)
         queries, batch = (min(call.q_len, length), 8) if decoding else (length, 1)
         if "splits" in options:
@@ -190,9 +192,9 @@ class AttentionClock:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
             typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return _first_listed(asked)
+            return _listed(asked) if decoding else _listed(asked)[:1]
         except IOModelError:
-            return None, stand_in(algorithm, call, self.device)
+            return [(None, stand_in(algorithm, call, self.device))]
 
 
 def attention_span(result: Estimate, least: float = 0.0) -> Span:
@@ -207,17 +209,18 @@ def attention_span(result: Estimate, least: float = 0.0) -> Span:
     )
 
 
-def _first_listed(question: Question) -> _Tiles:
-    """Return the default tiles of the first implementation listed in which any fit: the serving tables are of it."""
+def _listed(question: Question) -> list[_Tiles]:
+    """Return the default tiles of each implementation in which any fit, in the order of declaration."""
     failure: IOModelError | None = None
+    listed: list[_Tiles] = []
     for kernels in question.kernels:
         try:
-            return default_tiles(question.by(kernels))[0], kernels.name
+            listed.append((default_tiles(question.by(kernels))[0], kernels.name))
         except (InputError, InfeasibleError) as error:
             failure = failure or error
-    if failure is not None:
+    if failure is not None and not listed:
         raise failure
-    return default_tiles(question)[0], TEXTBOOK.name
+    return listed or [(default_tiles(question)[0], TEXTBOOK.name)]
 
 
 def _paged(algorithm: Algorithm, call: Attention, kernels: str | None) -> Attention:
