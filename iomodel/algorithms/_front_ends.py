@@ -99,8 +99,9 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="never",
     ),
     "triton-mla": FrontEnd(
-        cite="github.com/vllm-project/vllm at 0f49065, vllm/attention/ops/triton_decode_attention.py",
-        features=("latent", "paged", "softcap"),
+        cite="github.com/vllm-project/vllm at 0f49065, vllm/attention/ops/triton_decode_attention.py; sinks: "
+        "github.com/sgl-project/sglang, python/sglang/srt/layers/attention/triton_ops/decode_attention.py",
+        features=("latent", "paged", "softcap", "sinks"),
         masks=("full", "causal"),
         packs="always",
     ),

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iomodel import hardware, list_hardware
-from iomodel.errors import SpecError
+from iomodel.errors import InfeasibleError, SpecError
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
@@ -124,7 +124,11 @@ def test_one_better_figure_is_never_worse(data, name, model, factor):
     assert service.memory(better).fits >= service.memory(device).fits
     for batch, queries in ((1, 512), (8, 1)):
         at = {"batch": batch, "q_len": queries, "kv_len": 512, "layout": layout}
-        base, raised = (step(model, one, **at).seconds for one in (device, better))
+        try:
+            base, raised = (step(model, one, **at).seconds for one in (device, better))
+        except InfeasibleError:  # no kernel of latents runs there, and no tile of the textbook's fits
+            assert model == "deepseek-v2-lite"
+            continue
         assert raised <= base * (1 + 1e-12)
 
 
