@@ -114,6 +114,12 @@ class Execution(Record):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")
 
+    def without_pages(self) -> Execution:
+        """Copy the execution without the clocks of pages; the axes of a shipped one are not read."""
+        copy: Execution = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, paged_clocks=0.0)
+        return copy
+
     def same_axes(self, other: Execution) -> bool:
         """Check that two executions have the same serial and spread axes."""
         return (self.serial, self.spread) == (other.serial, other.spread)

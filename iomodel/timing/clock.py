@@ -358,6 +358,8 @@ def clock_for(
             placed = placements(declaration, as_attention(workload.longest), hardware, kernels, dict(chosen), kind)
         else:
             assumed = implementation is None and bool(declaration.implementations)
+    if how.paged_clocks and not (isinstance(workload, Attention) and workload.page_size):
+        how = how.without_pages()  # arrays of calls have pages of one key where there are none
     hosted = max(parameters.host_launch, how.host_launch)
     return Clock(
         declaration,

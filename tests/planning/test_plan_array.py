@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InfeasibleError, InputError, hardware, list_hardware
-from iomodel.devices.rates import has_rates
 from iomodel.planning.plan import plan
 from iomodel.planning.plan_array import COLUMNS, plan_array, step_array
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from tests.support.inside import has_rates
 from tests.support.strategies import at_most
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
