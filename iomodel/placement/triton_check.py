@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
@@ -17,6 +18,7 @@ from iomodel.placement.triton_kernel import (
     backward_kernel,
     block_sparse_kernel,
     decode_kernel,
+    dense_decode_kernel,
     forward_kernel,
     gated_matmul_kernel,
     latent_decode_kernel,
@@ -36,7 +38,8 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
     {
         "forward": forward_kernel,
         "block_sparse": block_sparse_kernel,
-        "decode": decode_kernel,
+        "decode": dense_decode_kernel,
+        "decode_paged": decode_kernel,
         "latent_decode": latent_decode_kernel,
         "backward_dkdv": backward_dkdv_kernel,
         "backward_dq": backward_dq_kernel,
@@ -46,6 +49,9 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
     }
 )
 """Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
+
+PAGED = ("decode_paged", "latent_decode")
+"""Kernels that find their keys by a table."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ def check_triton(
     arch: int | str,
     kernel: str = "forward",
     dq_tile: tuple[int, int] | None = None,
+    index: int | None = None,
     version: str | None = None,
 ) -> TritonCheck:
     """Predict the memory and the spills of a Triton kernel, as its compiler would report them.
@@ -107,11 +114,14 @@ def check_triton(
     arch : int or str
         Architecture: 80, 86, 89, 90, 100, 103, 120 or 121, also as ``"sm_90"`` or ``"9.0"``.
     kernel : str
-        Kind of kernel: "forward", "block_sparse" (FlexAttention's forward pass), "decode", "latent_decode",
-        "backward_dkdv", "backward_dq", "backward" (FlexAttention's: programs for N keys, and programs for N rows),
+        Kind of kernel: "forward", "block_sparse" (FlexAttention's forward pass), "decode" (contiguous keys, as
+        FlexAttention's), "decode_paged" (a table with an entry per key), "latent_decode" (the same over latent rows),
+        "backward_dkdv", "backward_dq", "backward" (FlexAttention's: programs for N keys, and programs for rows),
         "matmul", "matmul_gated" (two products of one left operand).
     dq_tile : tuple of int, optional
         Rows and keys of the programs for dQ of "backward"; by default N and M [rows].
+    index : {4, 8}, optional
+        Size of an entry of the table of "decode_paged" and "latent_decode"; by default 4 [B].
     version : str, optional
         Version of Triton; the installed one, else the newest known.
 
@@ -137,10 +147,13 @@ def check_triton(
     for name, value in (*tiles, ("warps", warps), ("stages", stages)):
         if as_integer(name, value) & (value - 1) and name != "stages":
             raise InputError(f"{name}: {value} given; allowed: a power of two")
+    if index is not None and (kernel not in PAGED or index not in (4, 8)):
+        raise InputError(f"index: {shown(index)} given for {kernel}; allowed: 4 or 8 [B], for {' and '.join(PAGED)}")
     as_version(version)
     sizes = (M, N, d) if d_v is None or kernel.startswith("matmul") else (M, N, d, d_v)
-    given = dq_tile if dq_tile is None else second
-    return checked_kernel(_declared(kernel, sizes, ELEMENTS[dtype], given), as_architecture(arch), warps, stages)
+    more = {"dq_tile": None if dq_tile is None else second, "index": index}
+    own = tuple((name, value) for name, value in more.items() if value is not None)
+    return checked_kernel(_declared(kernel, sizes, ELEMENTS[dtype], own), as_architecture(arch), warps, stages)
 
 
 def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
@@ -155,8 +168,5 @@ def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -
 
 
 @lru_cache(maxsize=4096)
-def _declared(
-    kernel: str, sizes: tuple[int, ...], element: int, dq_tile: tuple[int, int] | None = None
-) -> TritonKernel:
-    more = {} if dq_tile is None else {"dq_tile": dq_tile}
-    return KERNELS[kernel](*sizes, element=element, **more)
+def _declared(kernel: str, sizes: tuple[int, ...], element: int, own: tuple[tuple[str, Any], ...] = ()) -> TritonKernel:
+    return KERNELS[kernel](*sizes, element=element, **dict(own))

@@ -8,7 +8,7 @@ All sizes are numbers, so that a declaration belongs to one tile; :mod:`iomodel.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -153,6 +153,12 @@ def forward_kernel(
 def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
     """Declare a forward pass with a loop over the key blocks that a mask sees in part, and one over the whole ones."""
     return forward_kernel(M, N, d, d_v, element, loops=2, positions=True)
+
+
+def dense_decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+    """Declare a split of a decode pass over contiguous keys, as FlexAttention's: the loops of a block-sparse pass."""
+    width = d if d_v is None else d_v
+    return replace(block_sparse_kernel(M, N, d, d_v, element), stored=(Tile("O", M, width, 4),))
 
 
 def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, index: int = 4) -> TritonKernel:

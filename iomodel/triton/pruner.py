@@ -314,8 +314,8 @@ def pruner(
         Names of the kernel's arguments by role: ``{"block_q": "BM", "block_kv": "BN", "q_len": "SEQ"}``. Roles without
         a name are looked for under the usual ones (`BLOCK_M`, `N_CTX`, `HEAD_DIM`).
     kernel : str
-        Kind of kernel: "forward", "block_sparse", "decode", "latent_decode", "backward_dkdv", "backward_dq",
-        "backward", "matmul", "matmul_gated".
+        Kind of kernel: "forward", "block_sparse", "decode", "decode_paged", "latent_decode", "backward_dkdv",
+        "backward_dq", "backward", "matmul", "matmul_gated", as :func:`iomodel.triton.check` explains them.
     top : int or None
         Configs to keep, 8 unless given; None keeps all that fit, as a matrix product does, which is not timed [-].
     dtype : str
