@@ -37,7 +37,7 @@ def test_a_curve_judges_as_a_whole() -> None:
 
 @pytest.mark.parametrize("record", COUNTED, ids=str)
 def test_counts_are_what_the_sms_receive(record: Record) -> None:
-    """Bytes from the L2 equal the count; under a mask an SM may find in its L1 what it stored or loaded shortly before."""
+    """Bytes from the L2 equal the count; under a mask an SM may find what it stored or loaded before in its L1."""
     received, count = record.values[RECEIVED], requested(record)
     found = 0.96 if record.case["causal"] else 1.0
     assert found * count <= received <= count
