@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iomodel.nests.division import Division
 from iomodel.nests.front_end import FrontEnd
 
 _FLASH = "github.com/Dao-AILab/flash-attention at 0251105a"
@@ -15,6 +16,8 @@ FLASH_ATTENTION_2 = FrontEnd(
     masks=_MASKS,
     page_step=256,
     packs="one query",
+    # num_splits_heuristic, with two places on an SM and rows in 64s (set_params_splitkv).
+    division=Division(rows=64, per_sm=2, filled=0.8, enough=0.85, most=128),
 )
 _FLASH_ATTENTION_3 = FrontEnd(
     # Lines 381 and 431 (rows are packed with several splits), 721 (one dtype), 1370 (deterministic).

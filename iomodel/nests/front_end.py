@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iomodel.common.results import Record
+from iomodel.nests.division import Division
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class FrontEnd(Record):
         True if query heads may share keys.
     deterministic : int, optional
         The width below which a backward pass without atomic additions exists; None for any [elements].
+    division : Division, optional
+        The rule by which it chooses `splits` where the caller does not; without one they are the fastest.
     """
 
     cite: str = ""
@@ -49,3 +52,4 @@ class FrontEnd(Record):
     splits: Literal["any", "packed"] = "any"
     grouped: bool = True
     deterministic: int | None = None
+    division: Division | None = None

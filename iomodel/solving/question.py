@@ -23,6 +23,7 @@ from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, budget_of
 from iomodel.placement.front_ends import packings
 from iomodel.placement.implementations import implementations_for
+from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -218,8 +219,27 @@ class Question:
         return free_options(self.library, call, taken, self.options)
 
     def choices(self) -> Iterator[dict[str, Any]]:
-        """Yield each combination of the searched options that are not given."""
-        return products(self.free())
+        """Yield each combination of the searched options that are not given, with the splits of the library's rule."""
+        free = self.free()
+        if "splits" not in free or self.library.front_end.division is None or not isinstance(self.call, Attention):
+            yield from products(free)
+            return
+        del free["splits"]
+        for chosen in products(free):
+            yield {**chosen, "splits": self._divided(chosen)}
+
+    def _divided(self, chosen: Mapping[str, Any]) -> int:
+        """Return the splits that the library takes for a call, 1 where it ships no tile for several."""
+        call, library = self.call, self.library
+        assert isinstance(call, Attention)
+        division = library.front_end.division
+        assert division is not None
+        several = shipped_tile(library, call, self.device, {**self.options, **chosen, "splits": 2})
+        if several is None or self.rates.units is None:
+            return 1
+        shared = call.group if {**self.options, **chosen}.get("packed") else 1
+        heads, key_tiles = call.batch * call.heads // shared, ceil_div(call.kv_len, several["block_kv"])
+        return division.splits(heads, call.q_len * shared, key_tiles, self.rates.units)
 
     def bound(self, chosen: Mapping[str, Any], tiled: bool = True) -> BoundCall:
         """Return the call with further options."""
