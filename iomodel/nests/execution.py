@@ -62,6 +62,9 @@ class Execution(Record):
     paged_clocks : float
         Time of an SM per byte of a key tile that spans several pages or parts of them, where each copy of 16 bytes has
         an address of its own [clk/B]; 0 where the kernel loads such a tile like any other.
+    part_clocks : float
+        Time of each partial result of a row that a kernel without products adds to those before it [clk]; 0 where their
+        loads overlap.
     dependent : bool
         True if the kernels without products start beside the end of the one before (programmatic dependent launch).
     host_launch : float
@@ -80,6 +83,7 @@ class Execution(Record):
     address_clocks: float = 0.0
     host_launch: float = 0.0
     paged_clocks: float = 0.0
+    part_clocks: float = 0.0
     dependent: bool = False
 
     def __post_init__(self) -> None:
@@ -109,7 +113,7 @@ class Execution(Record):
             raise InputError(f"waiting: {shown(self.waiting)} given; allowed: a number of stages from 0 up")
         if not isinstance(self.dependent, bool):
             raise InputError(f"dependent: {shown(self.dependent)} given; allowed: True or False")
-        for name in ("address_clocks", "host_launch", "paged_clocks"):
+        for name in ("address_clocks", "host_launch", "paged_clocks", "part_clocks"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")

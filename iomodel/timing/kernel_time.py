@@ -233,6 +233,8 @@ def elapsed(
     on_chip = {**needs, "matrix": larger(capped, needs["matrix"])}
     if not demand.products and "hbm" not in inside:  # a streaming kernel
         on_sms = larger(0.0, *needs.values())
+        if execution.part_clocks and rates.clock is not None:
+            on_sms = on_sms + pick(demand.parts > 1, demand.parts * (execution.part_clocks / rates.clock), 0.0)
     elif rates.units is None or not demand.products or "hbm" in inside:
         on_sms = _Phases.of(on_chip, execution, launched.exposed).total
         if rates.asynchronous and demand.reduces_rows:  # the next operands arrive during a product
