@@ -100,12 +100,16 @@ def told(record: Record) -> iomodel.results.Estimate | None:
 
 
 def algorithm_of(case: Mapping[str, Any]) -> str:
-    """Return the algorithm to ask for a backend of PyTorch: few queries on many keys are split by the libraries."""
-    if case["backend"] == "math":
+    """Return the algorithm to ask for a backend of PyTorch: FlashAttention-2 splits few queries on many keys.
+
+    cuDNN splits the keys of one query, the kernel of CUTLASS never does.
+    """
+    backend, few = case["backend"], case["direction"] == "forward" and 4 * case["q_len"] <= case["kv_len"]
+    if backend == "math":
         return "eager"
-    if case["direction"] == "forward" and 4 * case["q_len"] <= case["kv_len"]:
+    if few and (backend == "flash" or (backend == "cudnn" and case["q_len"] == 1)):
         return "split_kv"
-    return "flash3" if case["backend"] == "cudnn" else "flash2"
+    return "flash3" if backend == "cudnn" else "flash2"
 
 
 def all_asked(judging: bool, sections: tuple[str, ...] = SECTIONS) -> list[Asked]:

@@ -244,6 +244,8 @@ def elapsed(
         on_sms, steps, tail = _on_sms(
             demand, workload, packed, rates, execution, launched, parameters, needs, at_peak, bounded
         )
+        if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
+            overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
     if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
         on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
