@@ -411,7 +411,7 @@ def _on_sms(
     # With few stages each streamed tile is awaited: its latency, and its way to the SM.
     awaited = parameters.l2_clocks * clock * demand.trips / units + port
     waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
-    if demand.ordered:  # a flag is read and written, between two adds
+    if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
         waits = waits + pick(shared, turns, 0.0)
@@ -447,6 +447,8 @@ def _on_sms(
     if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
         received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
+    if demand.ordered and execution.slabs and workload is not None and not isinstance(workload, VarlenAttention):
+        on_busiest = larger(on_busiest, _least(each, most) * _in_slabs(demand, workload, units, most))
     seconds = on_busiest + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
@@ -456,6 +458,18 @@ def _on_sms(
     summed = phases.total + waits
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
+
+
+def _in_slabs(demand: KernelWork, workload: Rows, units: int, most: Any) -> Any:
+    """Return the time of blocks that share out the outer tiles of a head over that of evenly busy SMs [-]."""
+    if demand.outer is None:
+        return 1.0
+    axis, tile = demand.outer
+    tiles = ceil_div(workload.kv_len if axis == "key" else workload.q_len, tile)
+    heads = floor_div(demand.blocks, tiles)
+    slabs = smaller(tiles, ceil_div(units, heads))
+    slots, blocks = units * most, heads * slabs
+    return ratio(ceil_div(blocks, slots) * slots, blocks) * ratio(ceil_div(tiles, slabs) * slabs, tiles)
 
 
 def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bool:
