@@ -174,10 +174,7 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
 
 def _with_searched(question: Question, tiles: Mapping[str, int]) -> Mapping[str, Any]:
     """Return the options with the fastest of those that the kernels choose per call and that are not given."""
-    searches = question.implementation is not None or any(
-        known.searched for known in question.algorithm.implementations
-    )
-    if not tiles or question.call.direction == "both" or not searches:
+    if not tiles or question.call.direction == "both":
         return question.options
     kernels = question.library
     if kernels.searched.keys() <= question.options.keys():
