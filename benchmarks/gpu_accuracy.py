@@ -108,9 +108,9 @@ def told(record: Record) -> iomodel.results.Estimate | None:
 def beside(record: Record) -> float:
     """Time the kernels that PyTorch launches beside a backward pass [s], by the kernels in the traffic records.
 
-    FlashAttention's O and dO, and CUTLASS's dO, are copied to another layout, and CUTLASS's buffers filled. Deterministic
-    algorithms fill each empty tensor first (torch.utils.deterministic.fill_uninitialized_memory): dQ, dK, dV, and the
-    slabs of dQ in fp32.
+    FlashAttention's O and dO, and CUTLASS's dO, are copied to another layout, and CUTLASS's buffers filled.
+    Deterministic algorithms fill each empty tensor first (torch.utils.deterministic.fill_uninitialized_memory): dQ, dK,
+    dV, and the slabs of dQ in fp32.
     """
     case = record.case
     if case.get("direction") != "backward" or case["backend"] not in ("flash", "efficient"):

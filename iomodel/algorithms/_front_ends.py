@@ -60,11 +60,14 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="always",
     ),
     "xformers": FrontEnd(
+        # Last of _dispatch_fw_priority_list (xformers/ops/fmha/dispatch.py), and after FlashAttention in PyTorch's
+        # priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
         cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha/attention_forward_generic.cu, "
         "kernel_forward.h",
         features=("bias", "dropout"),
         masks=_MASKS,
         packs="never",
+        last=True,
     ),
     "sageattention": FrontEnd(
         cite="github.com/thu-ml/SageAttention, sageattention/core.py: is_causal alone",
@@ -89,11 +92,13 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="always",
     ),
     "triton": FrontEnd(
-        cite="github.com/triton-lang/triton, python/tutorials/06-fused-attention.py: as many heads of K and V as of Q",
+        cite="github.com/triton-lang/triton, python/tutorials/06-fused-attention.py: as many heads of K and V as of Q; "
+        "a tutorial, which no library launches",
         features=(),
         masks=("full", "causal"),
         packs="never",
         grouped=False,
+        last=True,
     ),
     "triton-amd": FrontEnd(
         cite="github.com/ROCm/aiter at 00c3bdaf, aiter/ops/triton/mha.py",

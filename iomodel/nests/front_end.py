@@ -37,6 +37,8 @@ class FrontEnd(Record):
         True if query heads may share keys.
     deterministic : int, optional
         The width below which a backward pass without atomic additions exists; None for any [elements].
+    last : bool
+        True if libraries launch the kernels only where no others of the algorithm run the call.
     division : Division, optional
         The rule by which it chooses `splits` where the caller does not; without one they are the fastest.
     """
@@ -52,4 +54,5 @@ class FrontEnd(Record):
     splits: Literal["any", "packed"] = "any"
     grouped: bool = True
     deterministic: int | None = None
+    last: bool = False
     division: Division | None = None

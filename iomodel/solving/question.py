@@ -21,7 +21,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, budget_of
-from iomodel.placement.front_ends import packings
+from iomodel.placement.front_ends import launched_first, packings
 from iomodel.placement.implementations import implementations_for
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -176,18 +176,22 @@ class Question:
     def by_fastest(self, run: Callable[[Question], T], seconds: Callable[[T], float]) -> T:
         """Run for every implementation and return the fastest; raise the refusal of the default one if all refuse.
 
-        A question without a kernel, or for one implementation, is run as it is.
+        Kernels that libraries launch where no other runs the call are run if all others refuse. A question without a
+        kernel, or for one implementation, is run as it is.
         """
         kernels = self.kernels if self.implementation is None else ()
         if len(kernels) < 2:
             return run(self.by(kernels[0]) if kernels else self)
-        results: list[T] = []
-        for known in kernels:
-            try:
-                results.append(run(self.by(known)))
-            except (InputError, InfeasibleError):
-                continue
-        return min(results, key=seconds) if results else self.by_first(run)
+        for alike in launched_first(kernels):
+            results: list[T] = []
+            for known in alike:
+                try:
+                    results.append(run(self.by(known)))
+                except (InputError, InfeasibleError):
+                    continue
+            if results:
+                return min(results, key=seconds)
+        return self.by_first(run)
 
     def choosing(self, options: Mapping[str, Any]) -> Question:
         """Ask with other options."""
@@ -226,20 +230,23 @@ class Question:
             return
         del free["splits"]
         for chosen in products(free):
-            yield {**chosen, "splits": self._divided(chosen)}
+            packed = bool({**self.options, **chosen}.get("packed"))
+            shared = self.call.group if packed else 1
+            heads, rows = self.call.batch * self.call.heads // shared, self.call.q_len * shared
+            yield {**chosen, "splits": self.divided(packed, heads, rows, self.call.kv_len)}
 
-    def _divided(self, chosen: Mapping[str, Any]) -> int:
-        """Return the splits that the library takes for a call, 1 where it ships no tile for several."""
-        call, library = self.call, self.library
-        assert isinstance(call, Attention)
-        division = library.front_end.division
+    def divided(self, packed: bool, heads: int, rows: int, keys: int) -> int:
+        """Return the splits by the rule of the library for heads of all sequences, the rows and the keys of each.
+
+        It is 1 where the library ships no tile for several.
+        """
+        library, division = self.library, self.library.front_end.division
+        assert isinstance(self.call, Attention)
         assert division is not None
-        several = shipped_tile(library, call, self.device, {**self.options, **chosen, "splits": 2})
+        several = shipped_tile(library, self.call, self.device, {**self.options, "packed": packed, "splits": 2})
         if several is None or self.rates.units is None:
             return 1
-        shared = call.group if {**self.options, **chosen}.get("packed") else 1
-        heads, key_tiles = call.batch * call.heads // shared, ceil_div(call.kv_len, several["block_kv"])
-        return division.splits(heads, call.q_len * shared, key_tiles, self.rates.units)
+        return division.splits(heads, rows, ceil_div(keys, several["block_kv"]), self.rates.units)
 
     def bound(self, chosen: Mapping[str, Any], tiled: bool = True) -> BoundCall:
         """Return the call with further options."""
