@@ -24,6 +24,8 @@ class Division(Record):
         Share of the best filling that suffices [-].
     most : int
         Most splits [-].
+    whole : int
+        Most key tiles that stay undivided in any case [-].
     """
 
     rows: int
@@ -31,6 +33,7 @@ class Division(Record):
     filled: float
     enough: float
     most: int
+    whole: int = 1
 
     def splits(self, instances: int, rows: int, key_tiles: int, units: int) -> int:
         """Choose the splits of a call of so many heads of all sequences, with rows each, on so many SMs.
@@ -40,7 +43,7 @@ class Division(Record):
         (1, 4)
         """
         blocks, places = instances * ceil_div(rows, self.rows), units * self.per_sm
-        if blocks >= self.filled * places:
+        if blocks >= self.filled * places or key_tiles <= self.whole:
             return 1
         filling = {}
         for splits in range(1, min(self.most, places, key_tiles) + 1):
