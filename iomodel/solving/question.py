@@ -222,10 +222,18 @@ class Question:
         taken = self.algorithm.takes(call.direction)
         return free_options(self.library, call, taken, self.options)
 
-    def choices(self) -> Iterator[dict[str, Any]]:
-        """Yield each combination of the searched options that are not given, with the splits of the library's rule."""
+    def choices(self, ruled: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield each combination of the searched options that are not given.
+
+        If `ruled`, the splits are those of the library's rule where it has one.
+        """
         free = self.free()
-        if "splits" not in free or self.library.front_end.division is None or not isinstance(self.call, Attention):
+        if (
+            not ruled
+            or "splits" not in free
+            or self.library.front_end.division is None
+            or not isinstance(self.call, Attention)
+        ):
             yield from products(free)
             return
         del free["splits"]
@@ -287,11 +295,14 @@ class TimedChoice(NamedTuple):
 
 
 def best_choice(
-    question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None]
+    question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None], ruled: bool = False
 ) -> TimedChoice | None:
-    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits."""
+    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits.
+
+    If `ruled`, their library chooses the splits where it has a rule.
+    """
     best: TimedChoice | None = None
-    for searched in question.choices():
+    for searched in question.choices(ruled):
         chosen = {**question.options, **searched}
         sizes = tile(chosen)
         if sizes is None:

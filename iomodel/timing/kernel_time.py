@@ -448,7 +448,8 @@ def _on_sms(
         received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     if demand.ordered and execution.slabs and workload is not None and not isinstance(workload, VarlenAttention):
-        on_busiest = larger(on_busiest, _least(each, most) * _in_slabs(demand, workload, units, most))
+        shared, more = _in_slabs(demand, workload, rates, most)
+        on_busiest, outside = larger(on_busiest, _least(each, most) * shared), outside + more / rates.hbm
     seconds = on_busiest + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
@@ -460,16 +461,22 @@ def _on_sms(
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
 
 
-def _in_slabs(demand: KernelWork, workload: Rows, units: int, most: Any) -> Any:
-    """Return the time of blocks that share out the outer tiles of a head over that of evenly busy SMs [-]."""
-    if demand.outer is None:
-        return 1.0
+def _in_slabs(demand: KernelWork, workload: Rows, rates: Rates, most: Any) -> tuple[Any, Any]:
+    """Return the time of blocks that share out the outer tiles of a head over that of evenly busy SMs [-].
+
+    The second value is what the slabs beyond those asked for move: zeroed before, read after [B].
+    """
+    if demand.outer is None or rates.units is None:
+        return 1.0, 0
     axis, tile = demand.outer
     tiles = ceil_div(workload.kv_len if axis == "key" else workload.q_len, tile)
     heads = floor_div(demand.blocks, tiles)
-    slabs = smaller(tiles, ceil_div(units, heads))
-    slots, blocks = units * most, heads * slabs
-    return ratio(ceil_div(blocks, slots) * slots, blocks) * ratio(ceil_div(tiles, slabs) * slabs, tiles)
+    slabs = smaller(tiles, ceil_div(rates.units, heads))
+    slots, blocks = rates.units * most, heads * slabs
+    shared = ratio(ceil_div(blocks, slots) * slots, blocks) * ratio(ceil_div(tiles, slabs) * slabs, tiles)
+    one = sum(moved.distinct for moved in demand.moved if moved.name == "Q") * 4 // ELEMENT_SIZE[rates.dtype]
+    known = larger(0, *(moved.distinct for moved in demand.moved if moved.name == "dQ_acc"))
+    return shared, 2 * larger(0, slabs * one - known)
 
 
 def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bool:

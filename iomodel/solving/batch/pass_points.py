@@ -249,7 +249,7 @@ class PassPoints:
 
     def _alike(self, kind: tuple[int, ...], numbers: Columns, options: Columns, size: int, choice: str) -> Fastest:
         """Time points of one kind, those together that the rule of their library divides among as many splits."""
-        splits = None if choice == "given" else self._divided(numbers, options, size)
+        splits = self._divided(numbers, options, size) if choice == "shipped" else None
         if splits is None:
             return self._equal(kind, numbers, options, size, choice)
         fastest = Fastest.none(size)
@@ -310,7 +310,7 @@ class PassPoints:
         first = _first(options)
         asked = replace(self.question, call=call, options=FrozenDict(first))
         tiled = choice == "shipped" or bool(TILE_NAMES & numbers.keys())
-        free: Iterable[Mapping[str, Any]] = [{}] if choice == "given" else asked.choices()
+        free: Iterable[Mapping[str, Any]] = [{}] if choice == "given" else asked.choices(choice == "shipped")
         for searched in free:
             chosen = {**first, **searched}
             shipped = None
