@@ -14,7 +14,7 @@ from math import ceil, inf
 
 from iomodel.common.results import Record, column
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError, SpecError
+from iomodel.errors import InfeasibleError
 from iomodel.planning.formatting import layout_text, seconds
 from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
 from iomodel.planning.replica_figures import Figures, figures
@@ -204,11 +204,3 @@ def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
         least=ceil(1e6 * getattr(near, late)),
         unit="us",
     )
-
-
-def laid_out_best(service: Service, device: Hardware, wanted: Wanted = Wanted()) -> Service:
-    """Lay a service out by the best layout of a search, or by the least one where steps cannot be timed."""
-    try:
-        return service.laid_out(best_layout(service, device, wanted)[0].layout)
-    except SpecError:
-        return with_least_layout(service, device, wanted.count or SERVER)
