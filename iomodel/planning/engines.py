@@ -210,7 +210,7 @@ class Reserve(NamedTuple):
     low: int | None
     high: int | None
     parts: tuple[tuple[str, int], ...] = ()
-    """What the overhead consists of [B]."""
+    """Parts of the overhead by name [B]."""
 
 
 def seen_capacity(device: Hardware) -> int:

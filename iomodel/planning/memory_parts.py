@@ -50,7 +50,7 @@ def memory_parts(fit: Fit, overhead: Sequence[tuple[str, int]]) -> Iterator[Memo
     fit : Fit
         Memory of the device.
     overhead : sequence of (str, int)
-        What the overhead consists of [B]; empty if that is not known.
+        Parts of the overhead [B]; empty if they are not known.
     """
     yield MemoryPart("weights as stored", fit.weights - fit.padding)
     if fit.padding:

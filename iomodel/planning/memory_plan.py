@@ -34,7 +34,7 @@ class MemoryPlan(Result):
     batch : int
         Requests that the replica takes: those that fit, up to the limit of the engine [-].
     missing : str
-        What a plan with times lacks; empty if that was not asked.
+        Error of a plan with times; empty if that was not asked.
     notes : tuple of str
         Warnings about the figures of the model's file.
     """
