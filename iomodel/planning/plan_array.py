@@ -7,8 +7,9 @@ knots is then what :func:`iomodel.plan` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -336,19 +337,13 @@ def _prefills(steps: ReplicaSteps, prompts: Any) -> tuple[Any, Any]:
     """Compute prefills and their longest stages, once for each length, drafts included [s]."""
     lengths, places = np.unique(prompts, return_inverse=True)
 
+    @cache
     def timed(tokens: int) -> tuple[float, ...]:
         drafts = 0.0 if steps.draft is None else steps.draft.prefill(tokens).seconds
         one = steps.chunk(tokens, tokens)
         return one.seconds + drafts, one.stage_seconds + drafts
 
-    known: dict[int, tuple[float, ...]] = {}
-
-    def kept(tokens: int) -> tuple[float, ...]:
-        if tokens not in known:
-            known[tokens] = timed(tokens)
-        return known[tokens]
-
-    seconds, stages = np.array([between(int(length), kept) for length in lengths]).T
+    seconds, stages = np.array([between(int(length), timed) for length in lengths]).T
     return seconds[places], stages[places]
 
 
@@ -356,22 +351,17 @@ def _mean_decodes(steps: ReplicaSteps, loads: _Loads, batch: Any) -> Any:
     """Compute the mean decode step of each output [s]: the integral between knots of batch and context."""
     service = steps.service
     contexts = np.array(_contexts(steps))
-    sizes = [1 << power for power in range(int(batch.max() - 1).bit_length() + 1)]
     each = 1.0 if service.speculation is None else service.speculation.tokens_per_step
     low = np.array([1 << (int(size).bit_length() - 1) for size in batch])
-    used = {int(size) for size in low} | {2 * int(size) for size, whole in zip(low, batch, strict=True) if size < whole}
-    means = {}
+    high = np.where(low == batch, low, 2 * low)
     first, last = loads.prompt + 1, loads.prompt + np.maximum(1, loads.output - 1)
-    for size in [size for size in sizes if size in used]:
-        times = np.array([steps.decode_step_seconds(size, int(context)) for context in contexts]) / each
-        means[size] = _mean(contexts, times, first, last)
-    table = np.array([means[size] for size in sorted(means)])
-    order = {size: place for place, size in enumerate(sorted(means))}
-    here = np.arange(len(batch))
-    below = table[[order[int(size)] for size in low], here]
-    above = table[
-        [order[int(size if size == whole else 2 * size)] for size, whole in zip(low, batch, strict=True)], here
-    ]
+    sizes = np.unique([low, high])
+    means = []
+    for size in sizes:
+        times = np.array([steps.decode_step_seconds(int(size), int(context)) for context in contexts]) / each
+        means.append(_mean(contexts, times, first, last))
+    table, here = np.array(means), np.arange(len(batch))
+    below, above = (table[np.searchsorted(sizes, ends), here] for ends in (low, high))
     return below + (np.maximum(below, above) - below) * (batch - low) / low
 
 
@@ -447,13 +437,9 @@ def step_array(
     return times[inverse.ravel()].reshape(columns[0].shape)
 
 
-def _timed(
-    model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: Mapping[str, Any],
-    timed: Callable[..., Any] = step,
-) -> float:  # fmt: skip
+def _timed(model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: Mapping[str, Any]) -> float:
     size, queries, keys = point
     try:
-        seconds: float = timed(model, device, batch=size, q_len=queries, kv_len=keys, **options).seconds
+        return step(model, device, batch=size, q_len=queries, kv_len=keys, **options).seconds
     except (SpecError, InfeasibleError):
         return float("nan")
-    return seconds
