@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil
 
 from iomodel.common.results import Record, column
 from iomodel.devices.device import Hardware
@@ -86,7 +86,7 @@ class Wanted:
         return -(-self.clients // (1 if self.count is None else max(1, self.count // service.devices)))
 
 
-def excess(reached: Figures, targets: Mapping[str, float]) -> float:
+def excess(reached: object, targets: Mapping[str, float]) -> float:
     """Return the largest ratio of a time to its target; 0 without targets."""
     return max((getattr(reached, name) / limit for name, limit in targets.items()), default=0.0)
 
@@ -189,18 +189,21 @@ def best_layout(service: Service, device: Hardware, wanted: Wanted) -> list[Layo
 
 def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
     """Build the error for targets that no layout keeps."""
+    near = min(held, key=lambda option: excess(option, wanted.targets))
+    reached = {name: getattr(near, name) for name in wanted.targets}
+    return missed(wanted.targets, reached, "layout", f" with one request ({layout_text(near.layout)})")
 
-    def worst(option: LayoutRate) -> float:
-        return max((getattr(option, name) / limit for name, limit in wanted.targets.items()), default=inf)
 
-    near = min(held, key=worst)
-    field = " and ".join(wanted.targets)
-    limits = " and ".join(seconds(limit) for limit in wanted.targets.values())
-    least = " and ".join(f"{name.upper()} {seconds(getattr(near, name))}" for name in wanted.targets)
-    late = max(wanted.targets, key=lambda name: getattr(near, name) / wanted.targets[name])
+def missed(
+    targets: Mapping[str, float], reached: Mapping[str, float], nearest: str, where: str, kind: str = ""
+) -> InfeasibleError:
+    """Build the error for targets that the nearest candidate misses, with the times that it reaches [s]."""
+    field = " and ".join(targets)
+    limits = " and ".join(seconds(limit) for limit in targets.values())
+    least = " and ".join(f"{name.upper()}{kind} {seconds(value)}" for name, value in reached.items())
+    late = max(targets, key=lambda name: reached[name] / targets[name])
     return InfeasibleError(
-        f"{field}: {limits} given; allowed: more, because the nearest layout has {least} with one request "
-        f"({layout_text(near.layout)})",
-        least=ceil(1e6 * getattr(near, late)),
+        f"{field}: {limits} given; allowed: more, because the nearest {nearest} has {least}{where}",
+        least=ceil(1e6 * reached[late]),
         unit="us",
     )
