@@ -12,7 +12,7 @@ from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
 from iomodel.planning.engines import GIB
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
-from iomodel.planning.step.layout import NETWORK, Layout
+from iomodel.planning.step.layout import NETWORK, Layout, has_experts
 from iomodel.planning.step.links import ACHIEVED, with_nodes
 from iomodel.workloads.dtypes import served
 
@@ -69,7 +69,7 @@ def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[st
         if share or less:
             yield ", less ".join(part for part in (share, less) if part)
         yield NO_HOST
-    if any(layer.mlp is not None and layer.mlp.experts for layer in service.model.counted):
+    if has_experts(service.model):
         yield "tokens choose experts at random, each as often as the others"
     if any(layout.devices > 1 for layout in layouts):
         yield f"long transfers reach {100 * ACHIEVED:g} % of the links; latencies are those of NCCL over NVLink"
