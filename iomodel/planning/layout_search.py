@@ -126,11 +126,9 @@ def at_targets(service: Service, device: Hardware, wanted: Wanted) -> Figures | 
     return figures(service, device, batch) if batch else None
 
 
-def candidates(service: Service, device: Hardware, wanted: Wanted, most: int = SERVER) -> list[Layout]:
-    """List the layouts of a search: those whose devices divide the given ones."""
-    if wanted.count is None:
-        return default_layouts(service, device, most)
-    return default_layouts(service, device, wanted.count, wanted.count)
+def candidates(service: Service, device: Hardware, count: int | None) -> list[Layout]:
+    """List the layouts of a search: those whose devices divide the given ones, or of up to eight."""
+    return default_layouts(service, device, count or SERVER, count)
 
 
 def rated(
@@ -138,7 +136,7 @@ def rated(
 ) -> list[LayoutRate]:
     """List the layouts that hold the model and keep the targets, the best first."""
     options = []
-    for layout in candidates(service, device, wanted) if layouts is None else layouts:
+    for layout in candidates(service, device, wanted.count) if layouts is None else layouts:
         laid = service.laid_out(layout)
         reached = at_targets(laid, device, wanted)
         if reached is None:

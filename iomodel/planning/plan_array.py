@@ -23,8 +23,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.fleet import as_devices
 from iomodel.planning.formatting import layout_text
-from iomodel.planning.layout_search import EQUAL
-from iomodel.planning.layouts import SERVER, default_layouts
+from iomodel.planning.layout_search import EQUAL, candidates
 from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import PlanOptions, takes
@@ -180,17 +179,11 @@ def plan_array(
     served = as_service(name, *ends, asked.layout or Layout(), **asked.service)
     devices_given = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
     flat = _Loads(prompts.ravel(), outputs.ravel(), batches.ravel())
-    columns = {column: np.full(prompts.size, np.nan) for column in (*COLUMNS, "replicas", "devices")}
-    texts, chosen = np.full(prompts.size, "", dtype=object), np.full(prompts.size, None, dtype=object)
+    columns = _blank(prompts.size)
     for place, device in enumerate(devices):
         here = np.flatnonzero(places.ravel() == place)
-        best = _best(served, device, flat.at(here), devices_given, asked.layout)
-        for column, values in best.items():
-            if column == "layouts":
-                chosen[here] = values
-                texts[here] = [layout_text(one) if one is not None else "" for one in values]
-            else:
-                columns[column][here] = values
+        for column, values in _best(served, device, flat.at(here), devices_given, asked.layout).items():
+            columns[column][here] = values
     missing = np.flatnonzero(np.isnan(columns["ttft"]))
     if len(missing) and infeasible == "raise":
         first = int(missing[0])
@@ -200,19 +193,24 @@ def plan_array(
             least=0,
             unit="B",
         )
-    shape = prompts.shape
+    shape, texts = prompts.shape, ["" if one is None else layout_text(one) for one in columns["layouts"]]
     counted = {
         key: np.nan_to_num(columns.pop(key)).astype(np.int64) for key in ("batch", "fits", "replicas", "devices")
     }
     return PlanArray(
         model=served.name,
         hardware=np.array([device.label for device in devices])[places],
-        layout=texts.astype(str).reshape(shape),
+        layout=np.array(texts).reshape(shape),
         prompt=prompts,
         output=outputs,
-        layouts=chosen.reshape(shape),
         **{key: values.reshape(shape) for key, values in {**columns, **counted}.items()},
     )
+
+
+def _blank(size: int) -> dict[str, Any]:
+    """Return the columns of plans that do not fit."""
+    columns: dict[str, Any] = {name: np.full(size, np.nan) for name in (*COLUMNS, "replicas", "devices")}
+    return {**columns, "layouts": np.full(size, None, dtype=object)}
 
 
 @dataclass(frozen=True)
@@ -250,11 +248,9 @@ def _best(
     service: Service, device: Hardware, loads: _Loads, count: int | None, layout: Layout | None
 ) -> Mapping[str, Any]:
     """Compute the figures of each plan at its best layout."""
-    layouts = [layout] if layout is not None else default_layouts(service, device, count or SERVER, count)
+    layouts = [layout] if layout is not None else candidates(service, device, count)
     size = len(loads.prompt)
-    best: dict[str, Any] = {name: np.full(size, np.nan) for name in (*COLUMNS, "replicas", "devices")}
-    best["layouts"] = np.full(size, None, dtype=object)
-    most = np.zeros(size)
+    best, most = _blank(size), np.zeros(size)
     for tried in layouts:
         laid = service.laid_out(tried)
         if count is not None and count % laid.devices:
