@@ -210,7 +210,7 @@ class Reserve(NamedTuple):
     low: int | None
     high: int | None
     parts: tuple[tuple[str, int], ...] = ()
-    """What the overhead consists of [B]."""
+    """Parts of the overhead by name [B]."""
 
 
 def seen_capacity(device: Hardware) -> int:
@@ -261,7 +261,7 @@ def reserve(
     layout: Layout,
     weights: int,
     utilization: float | None,
-    limits: tuple[int | None, int | None] = (None, None),
+    limits: tuple[int, int],
 ) -> Reserve:
     """Compute the memory that an engine uses and keeps on a device with some weights.
 
@@ -281,12 +281,11 @@ def reserve(
         Weights on the device [B].
     utilization : float or None
         Share of memory that the engine is given [-]; None for its default.
-    limits : (int or None, int or None)
-        Most tokens and most requests of a step; None for those of the engine.
+    limits : (int, int)
+        Most tokens and most requests of a step.
     """
     total = seen_capacity(device)
-    usual = step_limits(engine, device)
-    budget, requests = (default if given is None else given for given, default in zip(limits, usual, strict=True))
+    budget, requests = limits
     peers = (layout.devices - 1) * PER_PEER
     forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":

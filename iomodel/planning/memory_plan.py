@@ -8,9 +8,9 @@ from typing import Unpack
 from iomodel.common.display import Result, Table
 from iomodel.devices.device import Hardware, as_device
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.formatting import gigabytes, layout_text
+from iomodel.planning.formatting import layout_text
 from iomodel.planning.layouts import SERVER, with_least_layout
-from iomodel.planning.memory_parts import GIB
+from iomodel.planning.memory_parts import size_row
 from iomodel.planning.service import as_service
 from iomodel.planning.service_memory import Fit
 from iomodel.planning.service_options import ServiceOptions, check_names, takes
@@ -34,7 +34,7 @@ class MemoryPlan(Result):
     batch : int
         Requests that the replica takes: those that fit, up to the limit of the engine [-].
     missing : str
-        What a plan with times lacks; empty if that was not asked.
+        Error of a plan with times; empty if that was not asked.
     notes : tuple of str
         Warnings about the figures of the model's file.
     """
@@ -53,9 +53,9 @@ class MemoryPlan(Result):
         """Return the tables of the terminal."""
         fit = self.memory
         rows = [
-            ("memory per device", gigabytes(fit.capacity), f"{fit.capacity / GIB:,.2f} GiB"),
-            ("  usable", gigabytes(fit.usable), f"{fit.usable / GIB:,.2f} GiB"),
-            *((f"  {part.name}", gigabytes(part.bytes), f"{part.bytes / GIB:,.2f} GiB") for part in fit.parts),
+            size_row("memory per device", fit.capacity),
+            size_row("  usable", fit.usable),
+            *(size_row(f"  {part.name}", part.bytes) for part in fit.parts),
             ("cache per token, on one device", f"{fit.token_bytes:,} B", ""),
             ("cache per request, on one device", f"{fit.request_bytes:,} B", ""),
             ("tokens of cache that fit", f"{fit.tokens:,}", ""),

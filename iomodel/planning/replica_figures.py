@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from iomodel.common.results import column
 from iomodel.devices.device import Hardware
-from iomodel.planning.engines import Engine, step_limits
+from iomodel.planning.engines import Engine
 from iomodel.planning.formatting import rate, seconds
 from iomodel.planning.service import Service
 from iomodel.planning.step.step_result import StepTime
@@ -152,7 +152,7 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: i
     """
     service = steps.service
     groups, decodes, computed = service.layout.data_parallel, service.steps, steps.computed
-    budget = service.step_tokens or step_limits(engine, steps.device)[0]
+    budget = service.limits(steps.device)[0]
     each = batch / groups
     ending = each / decodes if decodes else each
     drafted = each * steps.drafted_seconds()

@@ -134,10 +134,7 @@ def simulate(
     need = _memory_of(served, arriving)
     _check_memory(served, device, arriving, need)
     fits = memory.left // int(need.min())
-    if serving is not None:
-        fits = min(fits, served.limits(device)[1], memory.slots or fits)
-    elif served.step_requests is not None:
-        fits = min(fits, served.step_requests)
+    fits = served.at_once(device, min(fits, memory.slots or fits))
     limit = fits if most is None else min(most, fits)
     together = min(limit, arriving.concurrency or limit, len(need))
     chunked, each = order == "chunked", served.tokens_at_once

@@ -72,7 +72,7 @@ class AttentionClock:
         for algorithm in self._algorithms(call):
             for choice in self._choices(algorithm, call):
                 try:
-                    timed.append((self._seconds(algorithm, call, *choice), algorithm, choice))
+                    timed.append((self._seconds(algorithm, call, choice), algorithm, choice))
                 except IOModelError as error:  # too large a tile, or a call or device that the kernel does not support
                     refused = error
             if timed and not _few(call):
@@ -80,7 +80,7 @@ class AttentionClock:
         if not timed:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
         _, algorithm, choice = min(timed, key=itemgetter(0))
-        return name_of(algorithm), self._timed(algorithm, call, *choice)
+        return name_of(algorithm), self._timed(algorithm, call, choice)
 
     def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
         """List the tiles and options to try, each once."""
@@ -103,29 +103,17 @@ class AttentionClock:
             return preferred
         return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
 
-    def _seconds(
-        self,
-        algorithm: Algorithm,
-        call: Attention,
-        tiles: Mapping[str, int] | None,
-        options: Mapping[str, Any],
-        kernels: str | None,
-    ) -> float:
+    def _seconds(self, algorithm: Algorithm, call: Attention, choice: _Choice) -> float:
         """Rank a candidate by the time of its fastest launch [s]."""
+        tiles, options, kernels = choice
         if tiles is None:
-            return self._timed(algorithm, call, tiles, options, kernels).seconds
+            return self._timed(algorithm, call, choice).seconds
         paged = _paged(algorithm, call, kernels)
         asked = Question.ask(algorithm, paged, self.device, kernels, options, parameters=self.parameters)
         return asked.launched(tiles).seconds
 
-    def _timed(
-        self,
-        algorithm: Algorithm,
-        call: Attention,
-        tiles: Mapping[str, int] | None,
-        options: Mapping[str, Any],
-        kernels: str | None,
-    ) -> Span:
+    def _timed(self, algorithm: Algorithm, call: Attention, choice: _Choice) -> Span:
+        tiles, options, kernels = choice
         paged = _paged(algorithm, call, kernels)
         result = estimate(
             algorithm, paged, self.device, tiles, parameters=self.parameters, implementation=kernels, **options
