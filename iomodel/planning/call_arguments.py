@@ -97,5 +97,5 @@ def of_command(
         read.pop("count")
         read["layout"] = own.get("layout") if own.get("layout") is not None else None
     told = {name: read.get(name) if value is None else value for name, value in own.items()}
-    ignored = (f"without an effect on a plan: {', '.join(command.ignored)}",) if command.ignored else ()
+    ignored = (command.passed_over,) if command.ignored else ()
     return read["model"], {**options, **service}, told, ignored
