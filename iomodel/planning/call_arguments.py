@@ -96,5 +96,5 @@ def of_command(
     if any(own.get(name) is not None for name in ("layout", "count")) or {*DEGREES} & {*renamed("", service)}:
         del read["count"], read["layout"]
     told = {name: read.get(name) if value is None else value for name, value in own.items()}
-    ignored = (f"without an effect on a plan: {', '.join(command.ignored)}",) if command.ignored else ()
+    ignored = (command.passed_over,) if command.ignored else ()
     return read["model"], {**options, **service}, told, ignored

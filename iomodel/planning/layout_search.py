@@ -40,7 +40,7 @@ class LayoutRate(Record):
     batch : int
         Requests decoded together in a replica [-].
     ttft, tpot : float
-        Times at that batch [s].
+        Times at that batch; no TPOT of one output token [s].
     tokens_per_second : float
         Output tokens of all replicas [1/s].
     """
@@ -50,7 +50,7 @@ class LayoutRate(Record):
     devices: int = field(metadata=column(">devices", ","))
     batch: int = field(metadata=column(">batch", ","))
     ttft: float = field(metadata=column(">TTFT", seconds))
-    tpot: float = field(metadata=column(">TPOT", seconds))
+    tpot: float | None = field(metadata=column(">TPOT", seconds, none="-"))
     tokens_per_second: float = field(metadata=column(">tokens/s", ",.0f"))
 
     @property
@@ -88,7 +88,7 @@ class Wanted:
 
 def excess(reached: object, targets: Mapping[str, float]) -> float:
     """Return the largest ratio of a time to its target; 0 without targets."""
-    return max((getattr(reached, name) / limit for name, limit in targets.items()), default=0.0)
+    return max(((getattr(reached, name) or 0.0) / limit for name, limit in targets.items()), default=0.0)
 
 
 def largest(least: int, most: int, holds: Callable[[int], bool]) -> int:
@@ -161,7 +161,7 @@ def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
     if not listed:
         return []
     near = [option for option in listed if rate(option) * EQUAL >= rate(listed[0])]
-    best = min(near, key=lambda option: (option.devices // option.replicas, option.tpot))
+    best = min(near, key=lambda option: (option.devices // option.replicas, option.tpot or 0.0))
     return [best, *(option for option in listed if option is not best)]
 
 
@@ -188,7 +188,7 @@ def best_layout(service: Service, device: Hardware, wanted: Wanted) -> list[Layo
 def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
     """Build the error for targets that no layout keeps."""
     near = min(held, key=lambda option: excess(option, wanted.targets))
-    reached = {name: getattr(near, name) for name in wanted.targets}
+    reached = {name: getattr(near, name) or 0.0 for name in wanted.targets}
     return missed(wanted.targets, reached, "layout", f" with one request ({layout_text(near.layout)})")
 
 

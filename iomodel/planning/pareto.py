@@ -223,7 +223,7 @@ def _points(service: Service, device: Hardware, wanted: _Wanted, price: float | 
             batch=batch,
             fits=fits,
             ttft=reached.ttft,
-            tpot=reached.tpot,
+            tpot=reached.tpot or 0.0,
             requests_per_second=reached.requests_per_second,
             tokens_per_second=reached.tokens_per_second,
             price_per_hour=price,

@@ -57,7 +57,7 @@ class PlanArray(Result, Tabular):
     replicas, devices, batch, fits : array of int
         Replicas and devices; requests decoded together in a replica, and those that fit [-].
     ttft, ttft_alone, step, tpot, cycle_per_token : array of float
-        Times of :class:`iomodel.planning.replica_figures.Figures` [s].
+        Times of :class:`iomodel.planning.replica_figures.Figures`; NaN as time per token of one output token [s].
     requests_per_second, tokens_per_second : array of float
         Rates of all replicas [1/s].
     """
@@ -300,7 +300,7 @@ def _one_by_one(service: Service, device: Hardware, loads: _Loads, batch: Any) -
         for prompt, output, size in zip(loads.prompt, loads.output, batch, strict=True)
     ]
     names = [name for name in COLUMNS if name not in ("batch", "fits")]
-    return {name: np.array([getattr(row, name) for row in rows]) for name in names}
+    return {name: np.array([getattr(row, name) for row in rows], dtype=float) for name in names}
 
 
 def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> 
     waiting = np.maximum(0.0, batch / groups - 1) / np.maximum(1, decodes) * occupied * groups
     first = np.minimum(prefill + waiting, cycle)
     several = np.maximum(1, decodes)
-    tpot = np.where(decodes > 0, np.maximum(step, (cycle - first) / several), 0.0)
+    tpot = np.where(decodes > 0, np.maximum(step, (cycle - first) / several), np.nan)
     rate = batch / cycle
     return {
         "ttft": np.maximum(prefill, first),

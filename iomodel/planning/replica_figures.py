@@ -65,7 +65,8 @@ class Figures:
     step : float
         Decode step, averaged over the output; with speculation over the expected tokens of a step [s].
     tpot : float
-        Mean time per output token behind the first at that load, (latency - TTFT) / (output - 1) [s].
+        Mean time per output token behind the first at that load, (latency - TTFT) / (output - 1); None without such
+        tokens [s].
     requests_per_second, tokens_per_second : float
         Requests, and output tokens, of one replica [1/s].
     ttft_alone : float
@@ -77,7 +78,7 @@ class Figures:
     batch: int = field(metadata=column(">batch", ","))
     ttft: float = field(metadata=column(">TTFT", seconds))
     step: float = field(metadata=column(">decode step", seconds))
-    tpot: float = field(metadata=column(">TPOT", seconds))
+    tpot: float | None = field(metadata=column(">TPOT", seconds, none="-"))
     requests_per_second: float = field(metadata=column(">requests/s", rate))
     tokens_per_second: float = field(metadata=column(">tokens/s", ",.0f"))
     ttft_alone: float = 0.0
@@ -109,7 +110,7 @@ def figures(service: Service, device: Hardware, batch: int, clients: int | None 
     whole = max(cycle.seconds, loads)
     rate = batch / whole
     first = min(cycle.first, whole)
-    tpot = max(step, (whole - first) / service.steps) if service.steps else 0.0
+    tpot = max(step, (whole - first) / service.steps) if service.steps else None
     waiting = whole * (max(0, (clients or batch) - batch) / batch)
     host = 0.0 if service.engine is None else prefill_host(steps.prefill())
     host = host if clients is None else server_host(steps.prefill())

@@ -97,7 +97,13 @@ def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks:
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
         plain = attention is not None and not (attention.indexer or attention.tied_kv)
-        if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
+        beside = ", ".join(part.name for part in (*layer.side, *spec.side))
+        if beside:
+            raise InputError(
+                f"model: {spec.label} given, whose weights beside attention and MLPs ({beside}) are not trained here; "
+                "allowed: a model without them, such as llama-3-8b"
+            )
+        if not plain or layer.recurrent is not None or layer.reused:
             raise InputError(f"model: {spec.label} given; allowed: attention over all keys in every layer")
         if mlp is None:
             raise InputError(f"model: {spec.label} given; allowed: an MLP in every layer, such as llama-3-8b")
