@@ -26,6 +26,8 @@ POINTS = 3
 """Contexts at which a decode step is computed, for longer outputs."""
 CUTS = 32
 """Most cuts in the contexts of an output."""
+GROWN = 4
+"""Growth of a context after which steps are computed anew [-]."""
 TIMED = BoundedCache[tuple[ModelSpec, Hardware, StepTime]](8192)
 """Steps of all replicas; comparing the figures of models and devices is slower than a look-up by identity."""
 
@@ -234,9 +236,12 @@ class ReplicaSteps:
         return (self.service.tokens_at_once - 1) * one
 
     def bends(self) -> list[tuple[int, int]]:
-        """Split the contexts of the output where a window is full or a chunk begins; steps grow evenly in between."""
+        """Split the contexts of the output where steps do not grow evenly.
+
+        A window is full, a chunk begins, or contexts have grown so far that a short one filled no tile of keys.
+        """
         first, last = self.service.contexts
-        cuts: set[int] = set()
+        cuts = {first * GROWN**power for power in range(1, 1 + int(log2(last / first) / log2(GROWN)))}
         for layer in self.service.model.counted:
             if layer.attention is None:
                 continue

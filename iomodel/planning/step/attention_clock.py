@@ -37,6 +37,8 @@ TYPICAL = (1024, 16384)
 """Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
 MOST_SPLITS = 64
 """Most parts into which the keys of a sequence are split [-]."""
+WIDE = ("bf16", "fp16")
+"""Types of which every kernel of attention takes one."""
 FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
@@ -67,6 +69,7 @@ class AttentionClock:
         return self._fastest(call) if alike == call else self.fastest(alike)
 
     def _fastest(self, call: Attention) -> tuple[str, Span]:
+        call = self._runnable(call)
         timed: list[tuple[float, Algorithm, _Choice]] = []
         refused: IOModelError | None = None
         for algorithm in self._algorithms(call):
@@ -81,6 +84,19 @@ class AttentionClock:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
         _, algorithm, choice = min(timed, key=itemgetter(0))
         return name_of(algorithm), self._timed(algorithm, call, choice)
+
+    def _runnable(self, call: Attention) -> Attention:
+        """Return a prefill in 16 bits if kernels on file run it on the device in these alone, else the call itself.
+
+        The kernel of an engine in narrow types is then at least as fast: the exponentials take as long in both.
+        """
+        if _few(call) or call.dtype in WIDE or self._has_kernels(call):
+            return call
+        wide = call.model_copy(update={"dtype": "bf16", "kv_dtype": None, "kv_scales": None})
+        return wide if self._has_kernels(wide) else call
+
+    def _has_kernels(self, call: Attention) -> bool:
+        return any(implementations_for(algorithm, call, self.device, None) for algorithm in self._algorithms(call))
 
     def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
         """List the tiles and options to try, each once."""
@@ -180,7 +196,7 @@ class AttentionClock:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
             typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return _listed(asked) if decoding else _listed(asked)[:1]
+            return _listed(asked)
         except IOModelError:
             return [(None, stand_in(algorithm, call, self.device))]
 
