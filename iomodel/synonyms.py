@@ -142,7 +142,6 @@ COMMANDS = {
 """Words that mean the same as a command."""
 ABSENT = {
     "fp4 float4 e2m1": "4-bit types are those of K and V (kv_dtype) and of weights (weight_dtype)",
-    "clients concurrency": "a load is requests per second (--load), such as clients over the latency of a request",
     "cudnn": "no kernel of cuDNN is on file",
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",

@@ -49,8 +49,7 @@ def _unknown_option(option: str, context: Any) -> str:
         return f"no option of {context.command_path}; did you mean {' or '.join(valued[:2])}?"
     takers = [] if context.command.name not in COMMANDS else _takers(f"--{name}")
     if takers:
-        said = f" {absence(name)};" if absence(name) else ""
-        return f"no option of {context.command_path}, but of {', '.join(takers)};{said}"
+        return f"no option of {context.command_path}, but of {', '.join(takers)};"
     near = nearest_names(name, known)[:3]
     said = f" did you mean {_options(near)}?" if near else f" {absence(name)};" if absence(name) else ""
     return f"no option of {context.command_path};{said}"

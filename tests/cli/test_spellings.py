@@ -77,7 +77,7 @@ HINTED = {
     "calibrate --gpu h100-sxm5": "--gpu: no option of iomodel calibrate",
     f"plan llama-3-8b {H100} --concurrency 8": "did you mean --clients?",
     f"simulate llama-3-8b {H100} --clients 8": "did you mean --concurrency?",
-    "fleet llama-3-8b --clients 8": "but of plan; a load is requests per second (--load)",
+    "fleet llama-3-8b --clients 8": "no option of iomodel fleet, but of plan",
     # of our own
     "plan llama-3-8b --gpus 4": "did you mean --count or --hardware?",
     "plan llama-3-8b --data-parallel 4": "did you mean --count or --expert-parallel?",
