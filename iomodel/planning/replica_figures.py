@@ -183,4 +183,4 @@ def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:
     own = steps.prefill(batch=groups)
     outputs = steps.output_seconds(batch) - steps.output_seconds(groups) if batch > groups else 0.0
     attention = decode.attention_seconds + own.attention_seconds * tokens / steps.computed
-    return products + attention + outputs
+    return products + attention + outputs + steps.host_seconds

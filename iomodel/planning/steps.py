@@ -108,6 +108,11 @@ class ReplicaSteps:
         """Tokens of a prompt of the service that its prefill computes: those that are not cached [-]."""
         return self.service.prompt - self.service.cached(self.service.prompt)
 
+    @property
+    def host_seconds(self) -> float:
+        """Time of the host between steps, in which the device waits [s]."""
+        return 0.0 if self.service.engine is None else self.service.engine.step_host
+
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
         """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
 
@@ -201,7 +206,7 @@ class ReplicaSteps:
     def decode_seconds(self, batch: int) -> float:
         """Compute the mean time between tokens of a request, over the output [s]; see :meth:`decode_step_seconds`.
 
-        With speculation it is the time of a step over its expected tokens.
+        With speculation it is the time of a step over its expected tokens; with an engine its host is included.
         """
         speculation = self.service.speculation
         each = 1.0 if speculation is None else speculation.tokens_per_step
@@ -211,7 +216,7 @@ class ReplicaSteps:
             mean_between(self.bends(), lambda context, size=size: self.decode_step_seconds(size, context) / each)  # type: ignore[misc]
             for size in sizes
         ]
-        return times[0] + (max(times) - times[0]) * (batch - low) / low
+        return times[0] + (max(times) - times[0]) * (batch - low) / low + self.host_seconds / each
 
     def decode_step_seconds(self, batch: int, context: int) -> float:
         """Compute the time between decode steps of a request [s], that of drafts too.
