@@ -7,8 +7,6 @@ import gzip
 import json
 import re
 import subprocess
-import threading
-import urllib.request
 from base64 import b64decode
 from functools import cache
 from pathlib import Path
@@ -23,7 +21,6 @@ from iomodel.explorer import clock_data, transpile
 from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
 from iomodel.explorer.page import COMPUTES, script, static
-from iomodel.explorer.serve import server
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests import B_r, N_q, d
 from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted, drawn
@@ -309,19 +306,6 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     target = tmp_path / "page.html"
     assert main(["explore", "--algorithms", "tiled_query", "--hardware", "t4", "--output", str(target)]) == 0
     assert capsys.readouterr().out == f"{target}: {target.stat().st_size:,} B; open it in a browser\n"
-
-
-def test_the_server_shows_the_page_and_nothing_else() -> None:
-    with server("<!doctype html>") as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        host, port = running.server_address[:2]
-        assert host == "127.0.0.1"
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
-            assert answer.read() == b"<!doctype html>"
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/etc/passwd")
-        caught.value.close()
-        running.shutdown()
 
 
 UNREACHED = {"_tiles", "_other_devices", "_in_one_launch"}
