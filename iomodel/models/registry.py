@@ -105,7 +105,7 @@ def _unknown(name: str) -> UnknownNameError:
 
 
 def _likely(given: str) -> list[str]:
-    """List the models that a name may mean: those of its family, and of its version and size where both have them.
+    """List the models that a name may mean: those of its family, and of its version and size where it has a size.
 
     >>> _likely("llama-2-7b"), _likely("qwen2.5-32b"), _likely("Meta-Llama-3-8B")
     ([], [], ['llama-3-8b'])
@@ -116,7 +116,7 @@ def _likely(given: str) -> list[str]:
         for name, (family, own, held) in ((name, _told(name)) for name in list_models())
         if get_close_matches(family[0], words, n=1, cutoff=0.75)
         and sizes <= held
-        and (not versions or not own or versions[0] == own[0])
+        and (not sizes or not versions or not own or versions[0] == own[0])
     ]
 
 

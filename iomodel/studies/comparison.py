@@ -35,8 +35,8 @@ def footnotes(approximates: Mapping[str, str]) -> list[str]:
 
 
 def counted_pairs(workload: Workload) -> list[str]:
-    """Return the line of a table that counts the visible pairs of a call, if it has them."""
-    count = visible_pairs(workload)
+    """Return the line of a table that counts the visible pairs of a call with a mask."""
+    count = None if getattr(workload, "mask", "full") == "full" else visible_pairs(workload)
     return [] if count is None else [f"visible pairs, over all batches and heads: {count:,}"]
 
 
