@@ -89,7 +89,8 @@ def predicted(row: dict[str, str]) -> tuple[int, int]:
         low, high, moved = traffic.low, traffic.high, 0
         written = sum(moved.distinct for moved in work.moved if moved.name == "O")
     else:
-        options = {name: bool(value) for name, value in arguments(row["options"]).items()}
+        stated = arguments(row["options"])
+        options = {name: value if isinstance(value, str) else bool(value) for name, value in stated.items()}
         answer = iomodel.estimate(row["algorithm"], call, device, tiles or None, **options)
         kernels = [kernel for kernel in answer.kernels if row["part"] in ("", kernel.title)]
         low, high = kernels[0].dram_bytes if row["part"] else answer.dram_bytes

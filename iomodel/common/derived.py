@@ -18,7 +18,8 @@ PACKAGE = Path(__file__).parents[1]
 FOLDER = "_derived"
 """The folder, inside the package."""
 ROOMS = (
-    "algorithms", "common", "counting", "devices", "errors.py", "nests", "placement", "solving", "timing", "workloads",
+    "algorithms", "common", "counting", "devices", "errors.py", "nests", "placement", "solving",
+    "synonyms.py", "timing", "workloads",
 )  # fmt: skip
 """The rooms whose sources the data follow from."""
 pending: dict[str, Callable[[], Any]] | None = None

@@ -27,7 +27,7 @@ from iomodel.placement.limits import device_of
 from iomodel.placement.placement import residency_formulas
 from iomodel.solving.default_kernel import TIE
 from iomodel.timing.parameters import DEFAULT
-from iomodel.timing.work_at_point import demands
+from iomodel.timing.work_at_point import Demands, demands, folds_alike
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
@@ -116,18 +116,29 @@ class ClockData:
             return
         if (key, options) not in _carried(kind.algorithm):
             return
-        work = demands(declared, key, options, declared.execution.get(kind.direction, PIPELINED))
+        shared = declared.execution.get(kind.direction, PIPELINED)
+        executions = {known.name: known.execution.get(kind.direction, shared) for known in declared.implementations}
         self.calls[kind.place] = {
-            "kernels": [asdict(kernel) for kernel in work.kernels],
-            "counts": self._formulas(work.counts),
-            "sizes": self._formulas(work.sizes),
-            "numbers": work.numbers,
-            "tiles": work.tiles,
+            **self._work(demands(declared, key, options, shared)),
+            "own": {
+                name: self._work(demands(declared, key, options, execution))
+                for name, execution in executions.items()
+                if not folds_alike(execution, shared)
+            },
             "placed": {
                 layout.shipped: self._placed(declared, key, options, layout)
                 for known in declared.implementations
                 for layout in known.residency.get(kind.direction, ())
             },
+        }
+
+    def _work(self, work: Demands) -> dict[str, Any]:
+        return {
+            "kernels": [asdict(kernel) for kernel in work.kernels],
+            "counts": self._formulas(work.counts),
+            "sizes": self._formulas(work.sizes),
+            "numbers": work.numbers,
+            "tiles": work.tiles,
         }
 
     def _placed(self, declared: Algorithm, kind: FormulaKind, options: Options, layout: Residency) -> list[Any]:

@@ -146,8 +146,12 @@ def demands(
         return compiled_demands(algorithm, kind, options, execution)
 
     shared = algorithm.execution.get(kind.direction, PIPELINED)
-    own = execution is not shared and (execution.serial, execution.spread) != (shared.serial, shared.spread)
-    return obtain(None if own else algorithm.shipped, "demands", (kind, options), build)
+    return obtain(algorithm.shipped if folds_alike(execution, shared) else None, "demands", (kind, options), build)
+
+
+def folds_alike(execution: Execution, other: Execution) -> bool:
+    """Check that the nests of an algorithm fold to the same work under two executions."""
+    return execution is other or (execution.serial, execution.spread) == (other.serial, other.spread)
 
 
 def widened(workload: Attention, head_dim: int, value_dim: int) -> Attention:

@@ -308,7 +308,7 @@ def test_error_correction_takes_a_sixteenth_of_gddr(name):
 
 
 def test_requests_on_a_card_with_error_correction():
-    """Qwen2.5 7B on an L4, which lists 23,034 MiB: 19 requests of 4,096 tokens, and not 25."""
+    """Qwen2.5 7B on one L4, which lists 23,034 MiB: 19 requests of 4,096 tokens, and not 25."""
     from iomodel import plan
 
-    assert plan("qwen2.5-7b", "l4", engine="vllm", prompt=3840, output=256).memory.fits == 19
+    assert plan("qwen2.5-7b", "l4", engine="vllm", prompt=3840, output=256, tp=1).memory.fits == 19

@@ -19,9 +19,8 @@ from iomodel.models.model_file import ModelFile, file_of, grouped
 from iomodel.models.model_tables import every_model
 from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
-from iomodel.planning.service import as_service
 from tests.models.test_published_configs import SHIPPED
-from tests.support.inside import WEIGHT_SIZE, main, parse
+from tests.support.inside import WEIGHT_SIZE, as_service, main, parse
 
 ROOT = Path(__file__).parents[2]
 MODELS = every_model()

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from iomodel import plan
-from iomodel.cli.app import main
-from iomodel.errors import IOModelError, MissingRateError, NotTimedError
+from iomodel.errors import IOModelError
 from iomodel.planning.memory_plan import memory_plan
+from tests.support.inside import MissingRateError, NotTimedError, main
 
 CHAT = {"prompt": 2048, "output": 256}
 

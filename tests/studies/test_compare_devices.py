@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import iomodel
-from iomodel.devices.rates import has_rates
+from tests.support.inside import has_rates
 
 W = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
 DECODE = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128)

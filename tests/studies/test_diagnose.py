@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import as_device
-from iomodel.placement.implementations import stand_in
 from iomodel.studies.diagnosis.bound import CLASSES
 from iomodel.studies.diagnosis.model import Change, modelled, physical_floor
-from tests.support.inside import main
+from tests.support.inside import as_device, main, stand_in
 from tests.support.strategies import fraction_of_examples
 
 A100 = iomodel.hardware("a100-sxm4-80gb")

@@ -118,6 +118,7 @@ def test_both_directions_are_the_one_and_the_other(asked: Asked) -> None:
                     name, direction=way, **({"tiled": bool(asked.tiles)} if name == "standard" else {})
                 ).tiles
             },
+            implementation=asked.implementation,
             **options,
             **(algorithm(name).saved if way == "forward" else {}),
         )

@@ -47,11 +47,13 @@ class Asked:
     device: Hardware
     tiles: Mapping[str, int] | None
     options: Mapping[str, Any]
+    implementation: str | None = None
 
     def estimate(self, **more: Any) -> iomodel.Estimate:
         """The answer; an example without one is none."""
+        asked = {"implementation": self.implementation, **self.options, **more}
         try:
-            return iomodel.estimate(self.algorithm, self.workload, self.device, self.tiles, **{**self.options, **more})
+            return iomodel.estimate(self.algorithm, self.workload, self.device, self.tiles, **asked)
         except (InfeasibleError, SpecError, InputError):
             reject()
 
@@ -86,7 +88,10 @@ FEATURES = {"bias": True, "dropout": 0.1, "sinks": True}
 def calls(
     draw: st.DrawFn, devices: list[Hardware] = DEVICES, ways: list[tuple[str, str]] = WAYS, features: bool = True
 ) -> Asked:
-    """A call with tiles; masks, packing and features that are folded anew only where FlashAttention-2 meets them."""
+    """A call with tiles; masks, packing and features that are folded anew only where FlashAttention-2 meets them.
+
+    A call that no kernel runs is asked of the textbook's machine: a device would refuse it.
+    """
     name, direction = draw(st.sampled_from(ways))
     device = draw(st.sampled_from(devices))
     every = (name, direction) == ("flash2", "forward")
@@ -112,7 +117,9 @@ def calls(
     tiles = {tile: draw(rows) for tile in tile_names(name, direction=direction, **switches)}
     if "splits" in algorithm(name).takes(direction):
         options["splits"] = min(draw(st.integers(1, 3)), -(-asked["kv_len"] // tiles["block_kv"]))
-    return Asked(name, iomodel.Attention(**asked), device, tiles, options)
+    call = iomodel.Attention(**asked)
+    (first, *_) = iomodel.list_implementations(name, device, call)
+    return Asked(name, call, device, tiles, options, first if first == "textbook" else None)
 
 
 FAST = [("flash2", "forward"), ("flash2", "backward"), ("flash3", "forward"), ("split_kv", "forward")]

@@ -43,7 +43,7 @@ from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, m
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.quantity import Group, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.errors import shown
+from iomodel.errors import MissingRateError, NotTimedError, shown
 from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
@@ -58,15 +58,17 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.nests.feature_names import FEATURE_NAMES, other_of
 from iomodel.nests.features import FEATURES
 from iomodel.nests.floor_sum_node import FloorSum
+from iomodel.nests.front_end import FrontEnd
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, ShippedTile
 from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME, LETTERS, NAME_OF, H_k, M, N, b, m_1, n_1, stages
 from iomodel.placement.contents import contents
 from iomodel.placement.gemm_tiles import GemmTile, candidates
-from iomodel.placement.implementations import implementation_for, implementations_for
+from iomodel.placement.implementations import implementation_for, implementations_for, stand_in
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
+from iomodel.planning.service import as_service
 from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families
 from iomodel.solving.parts import parts_for

@@ -127,9 +127,10 @@ class Timer {
     const place = call.calls.placeOf(call.state, workload.direction, chosen);
     const stored = this.data.calls[place];
     if (!stored) throw new NoTimeError(`no formulas of the time for this mask with these options on the page; iomodel estimate has them`);
+    const work = stored.own[known?.name] ?? stored; // of kernels whose blocks divide the loops otherwise
     const demands = this.revived(this.model.Demands, {
-      kernels: stored.kernels.map((kernel) => this.revived(this.model.FoldedKernel, kernel)),
-      counts: this.formulas(stored.counts), sizes: this.formulas(stored.sizes), numbers: stored.numbers, tiles: stored.tiles,
+      kernels: work.kernels.map((kernel) => this.revived(this.model.FoldedKernel, kernel)),
+      counts: this.formulas(work.counts), sizes: this.formulas(work.sizes), numbers: work.numbers, tiles: work.tiles,
     });
     const padded = (layout) => {
       const widths = { head_dim: layout.compiled_width("head_dim", workload.head_dim), value_dim: layout.compiled_width("value_dim", workload.value_dim) };
