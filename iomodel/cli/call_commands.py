@@ -371,7 +371,7 @@ def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     emit(recorded.to_dict(most) if json else recorded.shown(most), json)
 
 
-@with_options(MEASURED, WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM)
+@with_options(MEASURED, WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Explain a measured time: the limiting resource, the wasted work, and the remedies.
 
@@ -382,7 +382,7 @@ def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     require(arguments, ("time", "hardware"))
     sizes = values.tiles(arguments)
     chosen = values.options(arguments)
-    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks")
+    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks implementation")
     emit(function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen), json)
 
 

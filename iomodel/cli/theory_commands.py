@@ -71,15 +71,17 @@ def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -
     Example:
       iomodel bounds flash2 --q-len 8192 --head-dim 128 --sram-bytes '227 KiB'
     """
-    from iomodel.counting.bounds import lower_bounds
+    from iomodel.counting.bounds import lower_bounds, visible_pairs
+    from iomodel.studies.comparison import counted_pairs
 
     call: Any = values.workload(arguments, algorithm)
     found = lower_bounds(
         call, algorithm=algorithm, **given(arguments, BOUNDS, "hardware sram_bytes sram_elements units")
     )
     if json:
-        emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}}, as_json=True)
+        values_of = {name: bound.to_dict() for name, bound in found.items()}
+        emit({"bounds": values_of, "visible_pairs": visible_pairs(call)}, as_json=True)
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
     title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"
-    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows))
+    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows, counted_pairs(call)))

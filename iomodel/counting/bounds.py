@@ -295,6 +295,15 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
     return known
 
 
+def visible_pairs(workload: Workload) -> int | None:
+    """Count the pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention.
+
+    >>> visible_pairs(Attention(heads=2, q_len=4, head_dim=64, mask="causal"))
+    20
+    """
+    return _of_call(None, as_call(workload))[1] if isinstance(workload, Call) else None
+
+
 def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:
     """Return the bound that every algorithm meets, without those that depend on the memory."""
     declaration = find_algorithm(algorithm)

@@ -24,7 +24,7 @@ class Cost(Counts[int], Result):
         Each quantity of :class:`~iomodel.counting.quantities.Counts`.
     """
 
-    derived = ("hbm_reads", "hbm_writes", "hbm_elements", "intensity")
+    derived = ("hbm_reads", "hbm_writes", "hbm_elements", "intensity", "visible_pairs")
 
     algorithm: str
     workload: Annotated[Any, Workload]
@@ -58,6 +58,13 @@ class Cost(Counts[int], Result):
         """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
         return self.flops / self.hbm_bytes
 
+    @property
+    def visible_pairs(self) -> int | None:
+        """Pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention."""
+        from iomodel.counting.bounds import visible_pairs
+
+        return visible_pairs(self.workload)
+
     def headline(self) -> str:
         """Return the answer in a few words."""
         return f"{self.algorithm}: {choice_text(self.tiles)}, {self.hbm_bytes:,} B"
@@ -68,5 +75,6 @@ class Cost(Counts[int], Result):
         rows = [(f"reads {name}", f"{count:,}", "elements") for name, count in self.reads.items()]
         rows += [(f"writes {name}", f"{count:,}", "elements") for name, count in self.writes.items()]
         rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]
+        rows += [] if self.visible_pairs is None else [("visible pairs", f"{self.visible_pairs:,}", "-")]
         rows.append(("arithmetic intensity", f"{self.intensity:,.1f}", "FLOP/B"))
         return [Table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), rows)]

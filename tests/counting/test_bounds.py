@@ -442,3 +442,12 @@ def test_the_old_order_works_and_warns_where_it_is_used() -> None:
         old = iomodel.lower_bounds("flash2", w, 51200)  # type: ignore[arg-type]
     assert old == bounds_of("flash2", w, 51200)
     assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_a_cost_counts_the_pairs_that_are_seen(mask: Mask) -> None:
+    call = iomodel.Attention(batch=2, heads=3, q_len=5, kv_len=7, head_dim=16, mask=mask)
+    seen = sum(mask == "full" or key <= query + 2 for query in range(5) for key in range(7))
+    counted = iomodel.cost("flash2", call, {"block_q": 16, "block_kv": 16})
+    assert counted.visible_pairs == 6 * seen
+    assert f"visible pairs {6 * seen} -" in " ".join(str(counted).split())
