@@ -21,7 +21,7 @@ from iomodel.cli.shared_options import (
     algorithm_names,
 )
 from iomodel.cli.signature import with_options
-from iomodel.common.display import Table
+from iomodel.common.display import Table, group
 from iomodel.nests.feature_names import FEATURE_NAMES
 
 LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
@@ -63,23 +63,33 @@ def optimum(
 
 
 @with_options(
-    WORKLOAD, of(BOUNDS, "Memory: exactly one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
+    WORKLOAD, of(BOUNDS, "Memory: at most one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
 )
 def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -> None:
     """Compute the lower bounds on HBM traffic in a memory, each with the class of schedules that it holds for.
+
+    Without a memory: the compulsory traffic, which no memory lessens.
 
     Example:
       iomodel bounds flash2 --q-len 8192 --head-dim 128 --sram-bytes '227 KiB'
     """
     from iomodel.counting.bounds import lower_bounds
+    from iomodel.counting.without_tiles import without_tiles
 
     call: Any = values.workload(arguments, algorithm)
     found = lower_bounds(
         call, algorithm=algorithm, **given(arguments, BOUNDS, "hardware sram_bytes sram_elements units")
     )
+    anywhere = not given(arguments, BOUNDS, "hardware sram_bytes sram_elements")
+    intensity = without_tiles(algorithm, call).intensity if anywhere and algorithm else None
     if json:
-        emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}}, as_json=True)
+        least = {} if intensity is None else {"intensity": intensity}
+        emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}, **least}, as_json=True)
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
     title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"
-    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows))
+    table = Table(title, ("bound", ">elements", ">bytes", "holds for"), rows)
+    lines = [] if intensity is None else [f"  intensity at this traffic: {intensity:,.4g} FLOP/B of the visible pairs"]
+    if anywhere:
+        lines.append("  the other bounds need a memory: one of --hardware, --sram-bytes, --sram-elements")
+    emit(group([table, "", *lines]) if lines else table)
