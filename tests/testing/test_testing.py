@@ -312,7 +312,7 @@ def test_a_tolerance_allows_its_share_of_each_predicted_number(rtol: float, beyo
 @pytest.mark.parametrize("rtol", [-0.1, 1, float("nan"), "2 %", True])
 def test_a_tolerance_is_a_share(rtol: Any) -> None:
     cost = iomodel.cost("flash2", CALL, {"block_q": 16, "block_kv": 16})
-    with pytest.raises(iomodel.InputError, match="rtol: .* given; allowed: a share of the predicted numbers from 0"):
+    with pytest.raises(iomodel.InputError, match=r"rtol: .* given; allowed: a share of the predicted numbers from 0"):
         assert_traffic(cost, {"reads": cost.reads}, rtol=rtol)
 
 
