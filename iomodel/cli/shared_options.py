@@ -270,7 +270,7 @@ DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", 
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
 TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in letters(TILES)]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]
-_TAKEN = {parameter.name for parameter in (*KIND, *ALGORITHM)}
+_TAKEN = {"page_size", *(parameter.name for parameter in (*KIND, *ALGORITHM))}
 _ASKED = [entry for kind, shape in SHAPES.items() if kind != "elementwise" for entry in shape]
 SYMBOLS = [
     option(entry.name, f"{entry.meaning} {escape_markup(f'[{entry.unit}]')}.", "Symbols")
