@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.devices_compared import DEVICES, compare_devices, devices_of
@@ -29,6 +30,7 @@ from iomodel.cli.shared_options import (
     MEMORY,
     OBJECTIVE,
     RANKED,
+    SYMBOLS,
     TILE,
     WORKLOAD,
     Algorithm,
@@ -37,14 +39,16 @@ from iomodel.cli.shared_options import (
 )
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.cli.theory_commands import options_by_name
-from iomodel.common.display import group
+from iomodel.common.display import Table, group
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError
+from iomodel.nests.alphabet import LAUNCH_NAMES, SHAPES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import as_call
 
 if TYPE_CHECKING:
+    from iomodel.counting.without_tiles import WithoutTiles
     from iomodel.solving.tile_times import TileTimes
 
 Compared = Annotated[
@@ -71,6 +75,8 @@ PATTERN = option("pattern", "Text in the names of the call's kernels: a regular 
 Report = Annotated[
     str, typer.Argument(help="A CSV of ncu --csv, or an .ncu-rep file.", metavar="FILE", show_default=False)
 ]
+ESTIMATE = "studies.estimate:estimate"
+WITHOUT_TILES = "counting.without_tiles:without_tiles"
 DIAGNOSE = "studies.diagnosis.diagnose:diagnose"
 MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks")
 Contenders = Annotated[
@@ -229,9 +235,11 @@ def _device(arguments: Mapping[str, Any]) -> str:
     return str(arguments["hardware"])
 
 
-@with_options(WORKLOAD, TILE, ALGORITHM)
+@with_options(WORKLOAD, of(ESTIMATE, "Device", "hardware"), [IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
-    """Count the traffic and the operations of an algorithm at given tiles.
+    """Count the traffic and the operations of an algorithm at given tiles, or at those of a device's kernel.
+
+    Without tiles and a device: what no tile decides.
 
     Example:
       iomodel cost flash2 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64
@@ -239,10 +247,43 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.counting.cost import cost as count
 
     sizes, chosen = values.tiles(arguments), values.options(arguments)
-    emit(count(algorithm, values.workload(arguments, algorithm), sizes, **chosen), json)
+    call, kernels = values.workload(arguments, algorithm), arguments["implementation"]
+    if arguments["hardware"] is not None:
+        device = arguments["hardware"]
+        estimated = function(ESTIMATE)(algorithm, call, device, sizes or None, implementation=kernels, **chosen)
+        emit(estimated.cost, json)
+        return
+    if kernels is not None:
+        raise InputError("implementation: given without hardware; allowed: with --hardware, a device")
+    if not sizes.keys() - LAUNCH_NAMES:
+        free = function(WITHOUT_TILES)(algorithm, call, **chosen)
+        if free.tiles:
+            emit(_plain(algorithm, free) if json else _shown(algorithm, free), json)
+            return
+    emit(count(algorithm, call, sizes, **chosen), json)
 
 
-@with_options(KIND, ALGORITHM)
+def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
+    """Return what no tile decides, ready for JSON."""
+    figures = {"compulsory": free.compulsory.to_dict(), "useful_flops": free.useful_flops, "intensity": free.intensity}
+    return {"algorithm": algorithm, **figures, "needed_tiles": list(free.tiles)}
+
+
+def _shown(algorithm: str, free: WithoutTiles) -> Table:
+    """Show what no tile decides, and name the tiles that the rest needs."""
+    rows = [
+        ("compulsory traffic", f"{free.compulsory.elements:,}", "elements"),
+        ("compulsory traffic", f"{free.compulsory.bytes:,}", "B"),
+    ]
+    if free.useful_flops is not None:
+        rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))
+        rows.append(("intensity at compulsory traffic", f"{free.intensity:,.4g}", "FLOP/B"))
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in free.tiles)
+    note = f"the traffic of {algorithm} needs tiles: {options}; or --hardware, for those of a device's kernel"
+    return Table(f"{algorithm}, whatever its tiles", ("", ">value", "unit"), rows, [note])
+
+
+@with_options(KIND, SYMBOLS, TILE, ALGORITHM)
 def formula(
     algorithm: Algorithm,
     *,
@@ -264,6 +305,8 @@ def formula(
 ) -> None:
     """Print the exact formulas; the widths of a window and an unspecified number of splits stay symbolic.
 
+    Numbers given for symbols take their places.
+
     Example:
       iomodel formula flash2 --mask causal --paged
     """
@@ -275,21 +318,33 @@ def formula(
     if aligned and (json or latex):
         raise InputError(f"aligned: given with {'latex' if latex else 'json'}; allowed: for formulas as text")
     direction = arguments["direction"] or "forward"
-    chosen = options_by_name(arguments)
+    chosen, numbers = options_by_name(arguments), values.tiles(arguments, (*SYMBOLS, *TILE))
     if leading:
+        _check_symbols(algorithm, (), numbers)
         best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
+        best = best.subs(numbers) if numbers else best
         emit(
             best.latex() if latex else best if json else stacked(str(best)) if aligned else str(best),
             json and not latex,
         )
         return
     formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
+    _check_symbols(algorithm, formulas.tiles, numbers)
+    formulas = formulas.subs(numbers) if numbers else formulas
     formulas = formulas.square() if square else formulas
     if json:
         emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
     else:
         text = formulas.latex() if latex else readable(formulas)
         emit(stacked(text) if aligned else text)
+
+
+def _check_symbols(algorithm: str, tiles: tuple[str, ...], numbers: Mapping[str, int]) -> None:
+    """Raise InputError for a number of a symbol that no formula of the algorithm has."""
+    known = (*(entry.name for entry in SHAPES[find_algorithm(algorithm).answers]), *tiles)
+    for name in numbers:
+        if name not in known:
+            raise UnknownNameError(f"symbol of {algorithm}", name, known)
 
 
 @with_options(WORKLOAD, [DEVICES, IMPLEMENTATION], LAUNCHED, TILE, LAUNCHES, ALGORITHM)

@@ -63,25 +63,36 @@ def optimum(
 
 
 @with_options(
-    WORKLOAD, of(BOUNDS, "Memory: exactly one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
+    WORKLOAD, of(BOUNDS, "Memory: at most one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
 )
 def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -> None:
     """Compute the lower bounds on HBM traffic in a memory, each with the class of schedules that it holds for.
+
+    Without a memory: the compulsory traffic, which no memory lessens.
 
     Example:
       iomodel bounds flash2 --q-len 8192 --head-dim 128 --sram-bytes '227 KiB'
     """
     from iomodel.counting.bounds import lower_bounds, visible_pairs
+    from iomodel.counting.without_tiles import without_tiles
     from iomodel.studies.comparison import counted_pairs
 
     call: Any = values.workload(arguments, algorithm)
     found = lower_bounds(
         call, algorithm=algorithm, **given(arguments, BOUNDS, "hardware sram_bytes sram_elements units")
     )
+    anywhere = not given(arguments, BOUNDS, "hardware sram_bytes sram_elements")
+    intensity = without_tiles(algorithm, call).intensity if anywhere and algorithm else None
     if json:
+        least = {} if intensity is None else {"intensity": intensity}
         values_of = {name: bound.to_dict() for name, bound in found.items()}
-        emit({"bounds": values_of, "visible_pairs": visible_pairs(call)}, as_json=True)
+        emit({"bounds": values_of, "visible_pairs": visible_pairs(call), **least}, as_json=True)
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
     title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"
-    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows, counted_pairs(call)))
+    notes = counted_pairs(call)
+    if intensity is not None:
+        notes.append(f"intensity at this traffic: {intensity:,.4g} FLOP/B of the visible pairs")
+    if anywhere:
+        notes.append("the other bounds need a memory: one of --hardware, --sram-bytes, --sram-elements")
+    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows, notes))

@@ -379,7 +379,7 @@ def test_scores_formed_again_bound_less(widths: tuple[int, int], size: int, pair
     assert index_pairs("recomputed", latent) == index_pairs("exact", latent)
 
 
-@pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), True, None])
+@pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), True])
 def test_bad_memory_is_refused(size: object) -> None:
     w = iomodel.Attention(q_len=8, head_dim=4)
     with pytest.raises(iomodel.InputError, match="sram_elements"):
@@ -432,7 +432,7 @@ def test_the_memory_of_a_device_is_that_of_its_solutions() -> None:
     found = iomodel.lower_bounds(w, "h100-sxm5")
     assert found == iomodel.lower_bounds(w, sram_bytes=solved.certificate.memory)
     assert max(bound.bytes for bound in found.values()) == solved.certificate.any_schedule.bytes
-    with pytest.raises(iomodel.InputError, match="2 values given; allowed: exactly one"):
+    with pytest.raises(iomodel.InputError, match="2 values given; allowed: at most one"):
         iomodel.lower_bounds(w, "h100-sxm5", sram_bytes=5)
 
 
