@@ -38,7 +38,6 @@ from iomodel.cli.shared_options import (
     algorithm_names,
 )
 from iomodel.cli.signature import option, several, switch, with_options
-from iomodel.cli.theory_commands import options_by_name
 from iomodel.common.display import Table, group
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError
@@ -318,7 +317,7 @@ def formula(
     if aligned and (json or latex):
         raise InputError(f"aligned: given with {'latex' if latex else 'json'}; allowed: for formulas as text")
     direction = arguments["direction"] or "forward"
-    chosen, numbers = options_by_name(arguments), values.tiles(arguments, (*SYMBOLS, *TILE))
+    chosen, numbers = values.options_by_name(arguments), values.tiles(arguments, (*SYMBOLS, *TILE))
     if leading:
         _check_symbols(algorithm, (), numbers)
         best = optimum(algorithm, typed_mask(arguments), direction, **chosen)

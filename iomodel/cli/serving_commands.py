@@ -25,6 +25,8 @@ POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.
 STEP, TRAINING = "planning.step.step:step", "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
 RANKS = "Ranks that divide the heads and the widths of each layer (the best of a search)."
+SEARCHED = of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS)
+"""Degrees of a layout, of which a search completes those that are not given."""
 
 Model = Annotated[
     str,
@@ -65,9 +67,9 @@ EMIT = option(
 
 
 def service(path: str) -> list[Callable[[], Options]]:
-    """Declare the service options that a function takes."""
+    """Declare the options of a service with the parameters of a function."""
     types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
-    groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
+    groups = [group.options for group in GROUPS.values() if group is not LAYOUT]
     return [
         of(path, "Types", types),
         of(path, "Memory", "memory_utilization overhead_bytes engine step_tokens step_requests moe_backend"),
@@ -75,15 +77,11 @@ def service(path: str) -> list[Callable[[], Options]]:
     ]
 
 
-SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
-"""Objects among the service options of a function."""
-
-
 @with_options(
     of(PLAN, "Request", "prompt output batch clients load ttft tpot"),
     [DEVICE],
     of(PLAN, "Layout", "count"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(PLAN),
     of(PLAN, "Output", "sensitivity"),
     [EMIT],
@@ -101,13 +99,12 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
     prices = _price_table(price, [arguments["hardware"]])
     if prices is not None:
         question["price"] = _only_price(prices, arguments["hardware"])
-    named: Any = model
     try:
-        answer = function(PLAN)(named, **question)
+        answer = function(PLAN)(model, **question)
     except (NotTimedError, MissingRateError) as error:
         if arguments["emit"] is not None:
             raise
-        emit(_memory_alone(named, question, error), json)
+        emit(_memory_alone(model, question, error), json)
         return
     _emit_plan(answer, arguments["emit"], json)
 
@@ -139,7 +136,7 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
 @with_options(
     of(FLEET, "Request", "prompt output"),
     of(FLEET, "Fleet", "load ttft tpot objective max_devices deviations"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(FLEET),
     [EMIT],
 )
@@ -165,7 +162,7 @@ def fleet(
     of(PARETO, "Request", "prompt output"),
     of(PARETO, "Search", "batches weight_dtypes kv_dtypes replica_devices power_utilization"),
     of(PARETO, "Targets", "load ttft tpot percentile"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(PARETO),
     [
         option("out", "A picture (.png, .svg) or a table of all points (.csv).", "Output", "FILE"),
@@ -228,7 +225,7 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
        "file with the columns arrival, prompt and output."),
     [DEVICE],
     of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(SIMULATION),
 )  # fmt: skip
 def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:

@@ -10,21 +10,10 @@ from iomodel.cli import values
 from iomodel.cli.documented import given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import (
-    ALGORITHM,
-    KIND,
-    OF_LAYER,
-    OF_RECURRENCE,
-    WORKLOAD,
-    Algorithm,
-    Json,
-    algorithm_names,
-)
+from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, Json, algorithm_names
 from iomodel.cli.signature import with_options
 from iomodel.common.display import Table
-from iomodel.nests.feature_names import FEATURE_NAMES
 
-LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
 BOUNDS = "counting.bounds:lower_bounds"
 Bounded = Annotated[
     str | None,
@@ -34,12 +23,6 @@ Bounded = Annotated[
         show_default=False,
     ),
 ]
-
-
-def options_by_name(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Collect the options of an algorithm and the features of a call that a formula depends on."""
-    named = {name: True for name in (*FEATURE_NAMES, *LAYER_FEATURES) if arguments.get(name)}
-    return {**values.options(arguments), **named}
 
 
 @with_options(KIND, ALGORITHM)
@@ -58,7 +41,7 @@ def optimum(
     from iomodel.counting.optimum import optimum as derive
 
     direction = arguments["direction"] or "forward"
-    best = derive(algorithm, typed_mask(arguments), direction, **options_by_name(arguments))
+    best = derive(algorithm, typed_mask(arguments), direction, **values.options_by_name(arguments))
     emit(best.latex() if latex else best if json else str(best), json and not latex)
 
 
