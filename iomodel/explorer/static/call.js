@@ -35,8 +35,6 @@ function oneOf(field, given, allowed) {
   throw new FieldError(field, `${shown(given)} is unknown; ${hint}allowed: ${allowed.join(", ")}`);
 }
 
-const POWER = { "": 0n, k: 1n, m: 2n, g: 3n };
-
 // The digits of a number with separators, such as 8,192, or with a suffix, as the library reads it: 4k is 4,000, 4K 4,096, 64 KiB 65,536.
 function digits(given) {
   const text = String(given).trim().replace(/(?<=\d)[,_' ](?=\d{3}(\D|$))/g, "");
@@ -44,7 +42,7 @@ function digits(given) {
   if (!found || (found[4] && !found[3])) return String(given).trim();
   const [, whole, part = "", letter, binary, bytes] = found;
   const base = binary || (/[KMG]/.test(letter) && !bytes) ? 1024n : 1000n;
-  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * base ** POWER[letter.toLowerCase()];
+  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * base ** BigInt(" kmg".indexOf(letter.toLowerCase() || " "));
   return value % scale ? String(given).trim() : String(value / scale);
 }
 
