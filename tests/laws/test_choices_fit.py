@@ -1,4 +1,4 @@
-"""A choice of `solve` fits: `check` says so without any other argument, for every algorithm, direction, mask and device."""
+"""A choice of `solve` fits: `check` says so without any other argument, for every algorithm, mask and device."""
 
 from __future__ import annotations
 
