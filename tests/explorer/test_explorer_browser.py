@@ -120,7 +120,7 @@ def test_back_undoes_a_change(opened: Any) -> None:
     shown = opened()
     before = shown.state
     shown.tab.select_option("#field-mask", "causal")
-    shown.tab.fill("#field-q_len", "8k")
+    shown.tab.fill("#field-q_len", "8K")
     shown.tab.keyboard.press("Tab")
     assert (shown.state["mask"], shown.state["q_len"]) == ("causal", "8192")
     shown.tab.go_back()
