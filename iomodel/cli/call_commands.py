@@ -49,6 +49,7 @@ from iomodel.workloads.varlen import as_call
 if TYPE_CHECKING:
     from iomodel.counting.without_tiles import WithoutTiles
     from iomodel.solving.tile_times import TileTimes
+    from iomodel.studies.diagnosis.diagnose import Diagnosis
 
 Compared = Annotated[
     list[str] | None,
@@ -71,6 +72,8 @@ TRACED = [
     switch("force", "Replace existing files.", "Trace"),
 ]
 PATTERN = option("pattern", "Text in the names of the call's kernels: a regular expression.", "Report", "TEXT")
+UNLIKELY = 100
+"""Measured over predicted time from which a number without a unit is taken for a slip [-]."""
 Report = Annotated[
     str, typer.Argument(help="A CSV of ncu --csv, or an .ncu-rep file.", metavar="FILE", show_default=False)
 ]
@@ -257,7 +260,7 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     if not sizes.keys() - LAUNCH_NAMES:
         free = function(WITHOUT_TILES)(algorithm, call, **chosen)
         if free.tiles:
-            emit(_plain(algorithm, free) if json else _shown(algorithm, free), json)
+            emit(_plain(algorithm, free) if json else _shown(algorithm, free), json, kind="cost-without-tiles")
             return
     emit(count(algorithm, call, sizes, **chosen), json)
 
@@ -332,7 +335,7 @@ def formula(
     formulas = formulas.subs(numbers) if numbers else formulas
     formulas = formulas.square() if square else formulas
     if json:
-        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
+        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True, kind="expressions")
     else:
         text = formulas.latex() if latex else readable(formulas)
         emit(stacked(text) if aligned else text)
@@ -437,7 +440,21 @@ def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     sizes = values.tiles(arguments)
     chosen = values.options(arguments)
     chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks implementation")
-    emit(function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen), json)
+    diagnosis = function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen)
+    _check_unit(arguments["time"], diagnosis)
+    emit(diagnosis, json)
+
+
+def _check_unit(text: str, diagnosis: Diagnosis) -> None:
+    """Raise InputError for a time without a unit, far above the predicted one, of which fewer seconds were meant."""
+    slower = diagnosis.seconds / diagnosis.estimate.seconds
+    if text.strip()[-1:].isalpha() or slower <= UNLIKELY:
+        return
+    unit = "ms" if slower <= UNLIKELY * 1e3 else "us"
+    raise InputError(
+        f"time: {text} given without a unit, {slower:,.0f} x the predicted time; allowed: with a unit, such as "
+        f"'{text}{unit}', or '{text}s' for seconds"
+    )
 
 
 @with_options(*CROSSED)

@@ -219,4 +219,8 @@ def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[
     figure = draw()
     path = save(figure, output, overwrite=overwrite)
     title = figure.get_suptitle()
-    emit({"output": str(path), "title": title, "bytes": path.stat().st_size} if json else f"{title}: {path}", json)
+    emit(
+        {"output": str(path), "title": title, "bytes": path.stat().st_size} if json else f"{title}: {path}",
+        json,
+        kind="plot",
+    )

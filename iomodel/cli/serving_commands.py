@@ -285,7 +285,7 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     from iomodel.planning.engine_flags import engine_flags
 
     flags = engine_flags(result, engine)
-    emit(flags.to_dict() if as_json else flags.text, as_json)
+    emit(flags if as_json else flags.text, as_json)
 
 
 def _price_table(typed: list[str] | None, devices: Iterable[str] | None) -> dict[str, Any] | None:

@@ -69,7 +69,7 @@ def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -
     if json:
         least = {} if intensity is None else {"intensity": intensity}
         values_of = {name: bound.to_dict() for name, bound in found.items()}
-        emit({"bounds": values_of, "visible_pairs": visible_pairs(call), **least}, as_json=True)
+        emit({"bounds": values_of, "visible_pairs": visible_pairs(call), **least}, as_json=True, kind="bounds")
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
     title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"

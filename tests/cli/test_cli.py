@@ -436,6 +436,20 @@ def test_a_cost_without_tiles_is_what_no_tile_decides(answer, name, mask):
         assert free["compulsory"]["bytes"] <= cost["hbm_bytes"]
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (f"bounds {SHAPE}", "bounds"),
+        (f"cost flash2 {SHAPE}", "cost-without-tiles"),
+        (f"tiles flash2 {SHAPE} --hardware h100-sxm5 --hardware b200", "devices-compared"),
+        ("formula flash2 --latex", "expressions"),
+    ],
+)
+def test_an_object_that_a_command_makes_begins_with_its_schema_and_the_release(answer, line, kind):
+    told = json.loads(answer(f"{line} --json"))
+    assert list(told.items())[:2] == [("schema", f"iomodel.{kind}/1"), ("iomodel", iomodel.__version__)]
+
+
 def test_a_cost_on_a_device_is_at_the_tiles_of_the_estimate(answer):
     line = f"flash2 {SHAPE} --hardware h100-sxm5 --json"
     estimated = json.loads(answer(f"estimate {line}"))["cost"]
@@ -729,8 +743,8 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
 
 def refused(out, err):
     """Check that stdout is one JSON object with the line of stderr."""
-    schema, told = json.loads(out).values()
-    assert schema == "iomodel.error/1"
+    schema, release, told = json.loads(out).values()
+    assert (schema, release) == ("iomodel.error/1", iomodel.__version__)
     assert set(told) == {"code", "message"}
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in told["message"])
     return f"iomodel: {shown}\n" == err

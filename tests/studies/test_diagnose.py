@@ -304,6 +304,8 @@ def test_the_command_says_what_the_library_says(capsys: pytest.CaptureFixture[st
     [
         (("0.183ms", "1ns"), "seconds: 1e-09 given; impossible"),
         (("0.183ms", "0"), "seconds: 0"),
+        (("0.183ms", "1.2"), "time: 1.2 given without a unit, "),
+        (("0.183ms", "183"), "allowed: with a unit, such as '183us', or '183s' for seconds"),
         (("0.183ms", "3 parsecs"), "time: unit 'parsecs'"),
         (("a100-sxm4-80gb", "a100"), "hardware: 'a100' is ambiguous: a100-pcie-80gb"),
     ],
