@@ -35,7 +35,7 @@ def _registers(accumulators: Rational, scores: Rational, accesses: Rational) -> 
 
 
 MMA = Residency(
-    title="Triton attention by mma.sync: Q, K, V in shared memory; S and O in registers",
+    title="Triton attention by mma.sync: Q, num_stages - 1 copies of K and V in shared memory; S and O in registers",
     cite="Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
     shared=(Shared(Q), _streamed(stages - 1), Shared(S, _SHORTER_THAN_O, "io")),
     phases=_registers(Rational(3, 2), Rational(27, 20), Rational(4, 5)),
@@ -52,13 +52,14 @@ MMA = Residency(
 """The weights of the registers are set on compiled kernels, and not exact."""
 MMA_SHORT = replace(
     MMA,
-    title="Triton attention by mma.sync, up to 32 query rows: Q, K, V in shared memory; S and O in registers",
+    title="Triton attention by mma.sync, up to 32 query rows: Q, num_stages - 1 copies of K and V in shared memory; "
+    "S and O in registers",
     sizes=(SHORT, MMA.sizes[1]),
     architectures=("sm_90", "sm_100", "sm_103"),
 )
 WGMMA = replace(
     MMA,
-    title="Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
+    title="Triton attention by wgmma: Q, num_stages copies of K and V in shared memory; S and O in registers",
     shared=(Shared(Q), _streamed(stages * _PIPELINED)),
     phases=_registers(Rational(7, 5), Rational(13, 10), Rational(11, 5)),
     overhead=5,
@@ -70,7 +71,7 @@ WGMMA = replace(
 )
 TCGEN05 = replace(
     WGMMA,
-    title="Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
+    title="Triton attention by tcgen05: Q, num_stages copies of K and V in shared memory; S, P and O in tensor memory",
     shared=(*WGMMA.shared, Shared(m, _BARRIERS / (4 * B_r))),
     phases=_registers(Integer(1), Rational(7, 5), Rational(1, 2)),
     overhead=44,
@@ -82,7 +83,8 @@ TCGEN05 = replace(
 )
 TCGEN05_SHORT = replace(
     TCGEN05,
-    title="Triton attention by tcgen05, 64 query rows: Q, K, V in shared memory; S, P and O in tensor memory",
+    title="Triton attention by tcgen05, 64 query rows: Q, num_stages copies of K and V in shared memory; "
+    "S, P and O in tensor memory",
     sizes=((64,), MMA.sizes[1]),
     tensor=(Reused((Shared(O, 4, "fp32"),), (Shared(S, 2, "fp32"),)),),
 )
