@@ -153,6 +153,12 @@ def test_an_index_is_read_in_at_most_twice_the_time_of_its_json(tmp_path):
     assert seconds(lambda: read_weights(str(file))) < 2 * plain
 
 
+@pytest.mark.parametrize("dtype", ["q8_0", "q5_1", "q5_0", "q4_1", "q4_0"])
+def test_a_cache_in_blocks_takes_what_a_row_of_weights_takes(dtype):
+    llama = model("llama-3-8b")
+    assert llama.kv_bytes_per_token(dtype) == llama.kv_bytes_per_token("bf16") // 2 * WEIGHT_SIZE[dtype]
+
+
 # What is refused
 
 TEXTS = struct.pack("<IIQ", 9, 8, 1 << 60)
