@@ -39,9 +39,6 @@ MOST_DOUBLINGS = 16
 TURN = 4
 """Latencies of the L2 from one block's addition to that of the next in turn: the addition and the flag on their way
 there, the flag to the block that waits for it, and its request [-]."""
-EXCHANGE = 1200
-"""Time of a trip in which warp groups that divide the keys of the same rows exchange maxima, sums and P [clk]: tiles of
-64 rows with 8 warps and 128 keys in the working rows of `flash2` in tests/measured/gpu/h200-sxm.jsonl.gz."""
 UNTHROTTLED = 0.025
 """Time of a kernel at which half of the fall of its clock counts [s]: backward passes of 8k, 16k and 32k causal tokens
 at head dimension 128 and forward passes of 7.8k to 75.6k tokens on a GB200, in tests/measured/published_2.csv."""
@@ -416,9 +413,6 @@ def _on_sms(
     lacking = larger(0, execution.waiting + 1 - launched.stages)
     waits = steps + lacking * latency * clock * demand.trips / units
     waits = waits + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
-    if launched.layout.together and launched.warps is not None and demand.outer is not None:
-        divided = demand.outer[1] < launched.layout.instruction_rows * launched.warps
-        waits = waits + pick(divided, EXCHANGE * clock * demand.trips / units, 0.0)
     if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
