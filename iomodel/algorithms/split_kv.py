@@ -140,7 +140,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     options={"splits": 1, "lse": True},
     preference=2,
-    triton_kernels={"decode": (), "latent_decode": ()},
+    triton_kernels={"decode": (), "decode_paged": (), "latent_decode": ()},
     as_written=("two_statistics", "drop_empty_splits", "combine_one_split"),
     requires=(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
