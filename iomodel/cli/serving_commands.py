@@ -116,6 +116,9 @@ def _memory_alone(model: Any, question: Mapping[str, Any], error: IOModelError) 
     """Answer the memory of a plan whose times are unknown, and state why they are."""
     timed = ("count", "batch", "price", "load", "sensitivity", "layouts", "clients", "ttft", "tpot")
     asked = {name: value for name, value in question.items() if name not in timed}
+    degrees = {name: asked.pop(name) for name in LAYOUT.names.split() if name in asked}
+    if degrees:
+        asked["layout"] = function(LAYOUT.path)(**degrees)
     return replace(function("planning.memory_plan:memory_plan")(model, **asked), missing=str(error))
 
 
