@@ -41,7 +41,7 @@ def _as_file(setup: dict[str, str], times: dict[str, float]) -> dict[str, object
     devices = int(setup["tp"])
     rate = clients * output / latency / devices
     return {
-        "hw": setup["gpu"], "tp": devices // int(setup["ep"]) if setup["ep"] == setup["tp"] else devices,
+        "hw": setup["gpu"], "tp": devices,
         "ep": int(setup["ep"]), "conc": clients, "isl": int(setup["input"]), "osl": output, "model": setup["model"],
         "framework": setup["engine"].split()[0], "precision": setup["gemm"].removesuffix("_block"),
         "tput_per_gpu": rate * (1 + int(setup["input"]) / output), "mean_ttft": times["served ttft"],

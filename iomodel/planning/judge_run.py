@@ -275,7 +275,7 @@ def judge_run(
     ...     json.dump(run, file)
     >>> judged = judge_run(path)
     >>> judged.hardware, [figure.name for figure in judged.figures]
-    ('NVIDIA H200 SXM', ['ttft', 'tpot'])
+    ('h200-sxm', ['ttft', 'tpot'])
     """
     run = read_benchmark(file)
     given = {
@@ -462,11 +462,14 @@ def _of_arrivals(setup: Setup) -> Planned:
 
 
 def _with_spans(
-    times: Mapping[str, float], spans: Mapping[str, tuple[float, float]], rates: Mapping[str, float]
+    times: Mapping[str, float | None], spans: Mapping[str, tuple[float, float] | None], rates: Mapping[str, float]
 ) -> dict[str, tuple[float, float, float]]:
-    """Join the times with their intervals; rates have the inverse interval of the time per token."""
-    found = {name: (value, *spans[name]) for name, value in times.items()}
-    low, high = (end / times["tpot"] if times["tpot"] else 1.0 for end in spans["tpot"])
+    """Join the times with their intervals; rates have the inverse interval of the time per token, or of the first."""
+    found = {
+        name: (value, *span) for name, value in times.items() if value and (span := spans[name]) is not None
+    }  # fmt: skip
+    value, *ends = found.get("tpot") or found.get("ttft") or (1.0, 1.0, 1.0)
+    low, high = (end / value for end in ends)
     return {**found, **{name: (rate, rate / high, rate / low) for name, rate in rates.items()}}
 
 

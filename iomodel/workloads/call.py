@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
+import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from iomodel.common.validation import Count, as_integer
@@ -36,7 +37,12 @@ KV_MULTIPLE = {"int4": 2, "nvfp4": 16, **dict.fromkeys(BLOCK_CACHES, 32)}
 
 
 def known_mask(mask: Any) -> Any:
-    """Validate a mask, or raise UnknownNameError; a window that is open on both sides is full."""
+    """Validate a mask, or raise UnknownNameError; a window that is open on both sides is full.
+
+    An array with a value per query and key, dense or sparse, is read by :meth:`BlockMask.of`.
+    """
+    if isinstance(mask, np.ndarray) or hasattr(mask, "toarray"):
+        mask = BlockMask.of(mask)
     if isinstance(mask, dict) and all(isinstance(side, str) for side in mask):
         kinds = (BlockMask, Documents, Window)
         mask = next(kind for kind in kinds if kind.model_fields.keys() & mask.keys() or kind is Window)(**mask)

@@ -72,7 +72,7 @@ def test_a_start_is_held_to_the_memory_of_its_engine():
 
 def test_names_of_devices_are_found_with_their_number():
     judged = judge_run(HERE / "vllm-l40s.json")
-    assert (judged.hardware, judged.setting["replicas"]) == ("NVIDIA L40S", 4)
+    assert (judged.hardware, judged.setting["replicas"]) == ("l40s", 4)
     assert judged.notes[0] == "device l40s for '4xNVIDIA_L40S'"
 
 
@@ -98,7 +98,7 @@ def test_the_command_takes_a_file_in_the_place_of_an_algorithm(capsys):
     assert main(["judge", str(HERE / "sglang-start.log"), "--hardware", "h100-sxm5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["figures"][0]["name"] == "kv_tokens"
-    assert main(["judge", "no-such.json", "--hardware", "h100-sxm5"]) == 1
+    assert main(["judge", "no-such.json", "--hardware", "h100-sxm5"]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
