@@ -21,6 +21,7 @@ from iomodel.cli.shared_options import (
     algorithm_names,
 )
 from iomodel.cli.signature import with_options
+from iomodel.common import labels
 from iomodel.common.display import Table
 from iomodel.nests.feature_names import FEATURE_NAMES
 
@@ -81,5 +82,5 @@ def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -
         emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}}, as_json=True)
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
-    title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"
+    title = f"lower bounds on the {labels.REQUESTS} of {algorithm or 'every schedule that forms each product once'}"
     emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows))

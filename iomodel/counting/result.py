@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from iomodel.common import labels
 from iomodel.common.display import Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
@@ -55,7 +56,7 @@ class Cost(Counts[int], Result):
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
+        """Arithmetic intensity, FLOPs of the visited tiles over requests [FLOP/B]."""
         return self.flops / self.hbm_bytes
 
     def headline(self) -> str:
@@ -68,5 +69,5 @@ class Cost(Counts[int], Result):
         rows = [(f"reads {name}", f"{count:,}", "elements") for name, count in self.reads.items()]
         rows += [(f"writes {name}", f"{count:,}", "elements") for name, count in self.writes.items()]
         rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]
-        rows.append(("arithmetic intensity", f"{self.intensity:,.1f}", "FLOP/B"))
+        rows.append((labels.OVER_REQUESTS, f"{self.intensity:,.1f}", "FLOP/B"))
         return [Table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), rows)]
