@@ -17,6 +17,7 @@ import pytest
 import iomodel
 from iomodel import plots
 from iomodel.common import labels
+from iomodel.common.quantities import count, quantity
 from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
@@ -121,7 +122,7 @@ def test_back_undoes_a_change(opened: Any) -> None:
     shown = opened()
     before = shown.state
     shown.tab.select_option("#field-mask", "causal")
-    shown.tab.fill("#field-q_len", "8k")
+    shown.tab.fill("#field-q_len", "8K")
     shown.tab.keyboard.press("Tab")
     assert (shown.state["mask"], shown.state["q_len"]) == ("causal", "8192")
     shown.tab.go_back()
@@ -223,11 +224,15 @@ def test_heads_can_be_typed_before_kv_heads(opened: Any) -> None:
 
 
 def test_numbers_may_have_separators_and_suffixes(opened: Any) -> None:
-    shown = opened("q_len=4k&kv_len=8,192&sram_bytes=64%20KiB")
+    shown = opened("q_len=4K&kv_len=8,192&sram_bytes=64%20KiB")
     assert [shown.state[name] for name in ("q_len", "kv_len", "sram_bytes")] == ["4096", "8192", "65536"]
-    digits = ["1.5k", "1_000", "12,34", "4kk", "2M", "1.0001k", "007"]
+    digits = ["1.5k", "1.5K", "1_000", "12,34", "4kk", "2M", "1.00001k", "007", "8i"]
     found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", digits)
-    assert found == ["1536", "1000", "12,34", "4kk", "2097152", "1.0001k", "7"]
+    suffixed = [str(count(text)) for text in digits[:2]]
+    assert found == [*suffixed, "1000", "12,34", "4kk", "2097152", "1.00001k", "7", "8i"]
+    sizes = ["64 KiB", "64kB", "1.5MiB"]
+    found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", sizes)
+    assert found == [str(quantity("sram_bytes", text)) for text in sizes]
 
 
 def test_a_window_has_widths_at_once(opened: Any) -> None:
