@@ -151,7 +151,7 @@ ABSENT = {
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",
 }
-"""What to say of words that name something known, where no name means it."""
+"""Statements about words that name something known, where no name means it."""
 
 
 def key(word: str) -> str:
