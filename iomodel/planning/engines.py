@@ -210,7 +210,7 @@ class Reserve(NamedTuple):
     low: int | None
     high: int | None
     parts: tuple[tuple[str, int], ...] = ()
-    """What the overhead consists of [B]."""
+    """The parts of the overhead [B]."""
 
 
 def seen_capacity(device: Hardware) -> int:

@@ -44,6 +44,8 @@ from iomodel.devices.levels import memory_levels
 from iomodel.devices.quantity import Group, Quantity
 from iomodel.devices.rates import has_rates, rates
 from iomodel.errors import MissingRateError, NotTimedError, shown
+from iomodel.errors.synonyms import ABSENT, SAME, key, known, meant, same
+from iomodel.errors.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
@@ -75,8 +77,6 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
-from iomodel.synonyms import ABSENT, SAME, key, known, meant, same
-from iomodel.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
