@@ -172,6 +172,7 @@ FLASH_ATTENTION_2 = Implementation(
     "FlashAttention-2 (CUDA)",
     _KERNELS,
     residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+    execution={"backward": replace(PIPELINED, slabs=True)},
     searched=PACKED,
     tiles=shipped_tiles("flash-attention-2", "flash2"),
     aliases=("fa2", "flash-attn-2", "flashattention-2"),

@@ -33,15 +33,20 @@ from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.varlen import as_call
 
-plot = typer.Typer(help="Draw a picture to a PNG or SVG file.", rich_markup_mode="rich", add_completion=False)
+plot = typer.Typer(help="Draw a picture to a PNG, SVG, PDF or PGF file.", rich_markup_mode="rich", add_completion=False)
 
 Algorithms = Annotated[
     list[str],
     typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names),
 ]
 FILE = [
-    option("out", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
+    option("out", "Output file, ending in .png, .svg, .pdf or .pgf (iomodel-PICTURE.png).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
+    option("style", "Style: notebook, paper or slides (notebook).", "Output", "NAME", ("notebook", "paper", "slides")),
+    option("width", "Width, such as 3.3in or '84 mm' (that of the style).", "Output", "LENGTH"),
+    option("height", "Height (that of the picture).", "Output", "LENGTH"),
+    option("font", "Family of all texts, such as serif.", "Output", "NAME"),
+    switch("no_title", "Leave out the title and the line below it, which --json has as the caption.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
 SRAM = option("sram", "SRAM sizes, such as '32 KiB, 64 KiB' (automatic).", "Solver", "LIST")
@@ -86,7 +91,7 @@ def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
 @plot.command()
 @with_options(WORKLOAD, [DEVICES, SRAM], TILES, ALGORITHM, FILE)
 def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
-    """Draw HBM traffic against SRAM, with the lower bounds.
+    """Draw requests against SRAM, with the lower bounds.
 
     Example:
       iomodel plot traffic flash2 --hardware a100-sxm4-80gb,h100-sxm5 --q-len 4096 --head-dim 64 --out traffic.svg
@@ -212,15 +217,15 @@ def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
 def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[], Any]) -> None:
     """Draw a picture, write it, and print its path; check the path before drawing."""
     from iomodel.plots.canvas import save, writable
+    from iomodel.plots.styles import style
 
     output = f"iomodel-{picture}.png" if arguments["out"] is None else arguments["out"]
     overwrite = bool(arguments["force"])
     writable(output, overwrite=overwrite)
-    figure = draw()
+    given_looks = {name: arguments[name] for name in ("width", "height", "font") if arguments[name] is not None}
+    with style(arguments["style"] or "notebook", title=False if arguments["no_title"] else None, **given_looks):
+        figure: Any = draw()
     path = save(figure, output, overwrite=overwrite)
-    title = figure.get_suptitle()
-    emit(
-        {"output": str(path), "title": title, "bytes": path.stat().st_size} if json else f"{title}: {path}",
-        json,
-        kind="plot",
-    )
+    title, caption = " ".join(figure.get_suptitle().split()), figure.caption
+    answer = {"output": str(path), "title": title, "caption": caption, "bytes": path.stat().st_size}
+    emit(answer if json else f"{title}: {path}", json, kind="plot")

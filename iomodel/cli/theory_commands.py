@@ -12,6 +12,7 @@ from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.output import emit
 from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, Json, algorithm_names
 from iomodel.cli.signature import with_options
+from iomodel.common import labels
 from iomodel.common.display import Table
 
 BOUNDS = "counting.bounds:lower_bounds"
@@ -72,7 +73,7 @@ def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -
         emit({"bounds": values_of, "visible_pairs": visible_pairs(call), **least}, as_json=True, kind="bounds")
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
-    title = f"lower bounds on the HBM traffic of {algorithm or 'every schedule that forms each product once'}"
+    title = f"lower bounds on the {labels.REQUESTS} of {algorithm or 'every schedule that forms each product once'}"
     notes = counted_pairs(call)
     if intensity is not None:
         notes.append(f"intensity at this traffic: {intensity:,.4g} FLOP/B of the visible pairs")

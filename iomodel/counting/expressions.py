@@ -83,7 +83,7 @@ class Expressions(Counts[Expr], PlainData):
 
     @property
     def intensity(self) -> Expr:
-        """Arithmetic intensity [FLOP/B]."""
+        """Arithmetic intensity, FLOPs of the visited tiles over requests [FLOP/B]."""
         return self.flops / self.hbm_bytes
 
     @property

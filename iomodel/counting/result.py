@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Annotated, Any
 
+from iomodel.common import labels
 from iomodel.common.display import Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
@@ -80,7 +81,7 @@ class Cost(Counts[int], Result):
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
+        """Arithmetic intensity, FLOPs of the visited tiles over requests [FLOP/B]."""
         return self.flops / self.hbm_bytes
 
     @property
@@ -105,5 +106,5 @@ class Cost(Counts[int], Result):
         ]
         rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]
         rows += [] if self.visible_pairs is None else [("visible pairs", f"{self.visible_pairs:,}", "-")]
-        rows.append(("arithmetic intensity", f"{self.intensity:,.1f}", "FLOP/B"))
+        rows.append((labels.OVER_REQUESTS, f"{self.intensity:,.1f}", "FLOP/B"))
         return [Table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), rows)]

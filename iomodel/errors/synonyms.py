@@ -86,6 +86,7 @@ LIKELY = {
     "implementation engine": "backend attention_backend",
     "recompute": "checkpointing activation_checkpointing gradient_checkpointing remat",
     "shard": "zero fsdp zero_stage",
+    "clients concurrency": "clients concurrency max_concurrency num_users users",
     "tpot ttft": "latency slo",
     "price": "cost",
     "window window_left": "sliding sliding_window swa local window_size attention_window",

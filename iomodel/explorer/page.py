@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from iomodel.common import labels
 from iomodel.explorer.scene import scene
 
 COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock")
@@ -24,10 +25,19 @@ DRAWS = (
     "compare",
     "serving",
     "share",
+    "answer",
     "tour",
     "main",
 )
 """Scripts that draw the page."""
+WORDS = {
+    "requests": labels.REQUESTS,
+    "dram": labels.DRAM,
+    "over_requests": labels.OVER_REQUESTS,
+    "over_dram": labels.OVER_DRAM,
+    "ridge": labels.RIDGE,
+}
+"""Labels of sizes and intensities on the page."""
 
 
 def static(name: str) -> str:
@@ -37,7 +47,7 @@ def static(name: str) -> str:
 
 def script(names: tuple[str, ...]) -> str:
     """Join scripts in one scope."""
-    body = "\n".join(static(f"{name}.js") for name in names)
+    body = "\n".join([f"const LABELS = {json.dumps(WORDS)};", *(static(f"{name}.js") for name in names)])
     return f'"use strict";\n(() => {{\n{body}\n}})();'
 
 
@@ -46,11 +56,12 @@ def packed(data: Any) -> str:
     return b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode("ascii")
 
 
-def page(data: dict[str, Any]) -> str:
-    """Build the HTML of the page with these data."""
+def page(data: dict[str, Any], docs: str = "") -> str:
+    """Build the HTML of the page with these data; `docs` is the address of the docs beside it, "" without them."""
     parts = {
         "style": static("page.css"),
         "version": escape(str(data["version"])),
+        "docs": escape(docs),
         "scene": packed(scene()),
         "data": packed(data),
         "script": script((*COMPUTES, *DRAWS)),

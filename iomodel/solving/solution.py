@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from iomodel.common import labels
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, choice_text, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
@@ -174,12 +175,12 @@ class Solution(Deferred, Result):
             rows.append(("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"))
         if self.known_dram_bytes is not None:
             low, high = self.known_dram_bytes
-            between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-            rows.append(("DRAM traffic", between, "B"))
-        rows.append(("requests" if self.placed else "HBM traffic", f"{self.cost.hbm_bytes:,}", "B"))
+            ends = {labels.DRAM: low} if low == high else {labels.LEAST_DRAM: low, labels.MOST_DRAM: high}
+            rows += [(label, f"{size:,}", "B") for label, size in ends.items()]
+        rows.append((labels.REQUESTS, f"{self.cost.hbm_bytes:,}", "B"))
         rows += [] if self.placed else [("HBM accesses", f"{self.cost.hbm_elements:,}", "elements")]
         rows += [
-            ("arithmetic intensity", f"{self.cost.intensity:,.1f}", "FLOP/B"),
+            (labels.OVER_REQUESTS, f"{self.cost.intensity:,.1f}", "FLOP/B"),
             *(
                 self.placed.resource_rows()
                 if self.placed
@@ -203,14 +204,14 @@ class Solution(Deferred, Result):
                 (f"fewest requests: {self._choice(why.least_traffic.tiles)}", f"{why.least_traffic.hbm_bytes:,}", "B")
             )
         elif why.least_hbm_bytes != self.cost.hbm_bytes:
-            rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
+            rows.append((labels.LEAST_REQUESTS, f"{why.least_hbm_bytes:,}", "B"))
         if why.lower_bound != why.any_schedule:
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
             (f"lower bound for every schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
             *self._splits_rows(),
             *([("memory assumed by the bounds (shared + registers)", f"{why.memory:,}", "B")] if self.placed else []),
-            (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
+            (f"{labels.REQUESTS} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
         ]
         rows += [

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common import labels
 from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
@@ -58,7 +59,7 @@ class DoesNotFit(Record):
 
 @dataclass(frozen=True)
 class Comparison(Entries, Result, Tabular):
-    """The solved algorithms in order of HBM traffic, and the algorithms that do not fit.
+    """The solved algorithms in order of requests, and the algorithms that do not fit.
 
     An approximate algorithm is listed on request, but is never the `best`: it computes another function, and the model
     would need another training.
@@ -133,8 +134,8 @@ class Comparison(Entries, Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         unit = self.budget.unit
-        columns = ("algorithm", "tiles", ">HBM traffic [B]", ">relative to best", ">FLOPs", ">intensity [FLOP/B]",
-                   f">SRAM used of {self.budget.amount:,} [{unit}]")  # fmt: skip
+        columns = ("algorithm", "tiles", f">{labels.REQUESTS} [B]", ">relative to best", ">FLOPs",
+                   f">{labels.OVER_REQUESTS} [FLOP/B]", f">SRAM used of {self.budget.amount:,} [{unit}]")  # fmt: skip
         rows = [
             (
                 marked(solution.algorithm, self.approximates),
@@ -157,6 +158,6 @@ class Comparison(Entries, Result, Tabular):
                 columns,
                 [*rows, *unfit],
                 [*counted_pairs(self.workload), *footnotes(self.approximates)],
-                extra=("relative to best", columns[-1].removeprefix(">"), "intensity [FLOP/B]", "FLOPs"),
+                extra=("relative to best", columns[-1].removeprefix(">"), f"{labels.OVER_REQUESTS} [FLOP/B]", "FLOPs"),
             )
         ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from iomodel.common import labels
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text, trusted
 from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
@@ -190,10 +191,10 @@ class Estimate(Deferred, Result, Tabular):
             *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
-            ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
-            ("DRAM traffic, at least", f"{low:,}", "B"),
-            ("DRAM traffic, at most", f"{high:,}", "B"),
-            *([] if self.lock_step_bytes is None else [("DRAM traffic, in phase", f"{self.lock_step_bytes:,}", "B")]),
+            (labels.DRAM, f"{self.streamed_bytes:,}", "B"),
+            (labels.LEAST_DRAM, f"{low:,}", "B"),
+            (labels.MOST_DRAM, f"{high:,}", "B"),
+            *([] if self.lock_step_bytes is None else [(labels.DRAM_IN_PHASE, f"{self.lock_step_bytes:,}", "B")]),
             *(
                 []
                 if self.l2_bytes == self.dram_bytes
@@ -202,9 +203,10 @@ class Estimate(Deferred, Result, Tabular):
                     for end, size in zip(ENDS, self.l2_bytes, strict=True)
                 ]
             ),
-            ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
-            ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
-            ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
+            (labels.REQUESTS, f"{self.requested_bytes:,}", "B"),
+            (labels.COMPULSORY, f"{self.compulsory_bytes:,}", "B"),
+            (labels.OVER_DRAM, f"{self.intensity:,.1f}", "FLOP/B"),
+            (labels.RIDGE, f"{self.ridge:,.1f}", "FLOP/B"),
         ]
         if self.rates.simulated:
             element = self.workload.element_size

@@ -26,6 +26,19 @@ function shown(text) {
   return `'${letters.length > 60 ? `${letters.slice(0, 57).join("")}...` : line}'`;
 }
 
+// A name without regard to case and to the signs between its parts.
+const plainName = (text) => String(text).toLowerCase().replace(/[-_ .]+/g, "");
+
+// The device of a name in any case, or of the beginning of one name alone; FieldError lists a family.
+function deviceOf(given, names) {
+  const same = names.find((name) => plainName(name) === plainName(given));
+  if (same) return same;
+  const family = given ? names.filter((name) => plainName(name).startsWith(plainName(given))) : [];
+  if (family.length === 1) return family[0];
+  if (family.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${family.join(", ")}`);
+  return oneOf("hardware", given, names);
+}
+
 function oneOf(field, given, allowed) {
   if (allowed.includes(given)) return given;
   const text = String(given).slice(0, 60);
@@ -104,8 +117,8 @@ class Calls {
   }
 
   // A complete state from the texts of a link or the form; FieldError names the invalid field.
-  complete(given) {
-    const first = this.first();
+  complete(asked) {
+    const given = this.named(asked), first = this.first();
     const algorithm = oneOf("algorithm", given.algorithm ?? first.algorithm, Object.keys(this.data.algorithms));
     const ways = Object.keys(this.data.algorithms[algorithm].directions);
     const direction = given.direction ?? (ways.includes(first.direction) ? first.direction : ways[0]);
@@ -123,6 +136,17 @@ class Calls {
     const plain = (name) => (name in tiles || !fields[name]?.choices) && given[name] !== AUTO;
     const texts = Object.entries(given).map(([name, text]) => [name, plain(name) ? digits(text) : text]);
     return { ...known, ...tiles, ...Object.fromEntries(texts) };
+  }
+
+  // A link with the names of a device and of an algorithm, or of its kernels, as the page has them.
+  named(given) {
+    const { devices, algorithms, kernels } = this.data, found = { ...given };
+    if (found.hardware !== undefined) found.hardware = deviceOf(found.hardware, Object.keys(devices));
+    if (found.algorithm === undefined || has(algorithms, found.algorithm)) return found;
+    const alias = Object.keys(kernels).find((name) => plainName(name) === plainName(found.algorithm));
+    const [algorithm, implementation] = kernels[alias] ?? [Object.keys(algorithms).find((name) => plainName(name) === plainName(found.algorithm)), null];
+    if (!algorithm || !has(algorithms, algorithm)) return found;
+    return { ...found, algorithm, ...(implementation && found.implementation === undefined ? { implementation } : {}) };
   }
 
   // True if some algorithm has an option of this name.

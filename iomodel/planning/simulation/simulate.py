@@ -51,7 +51,7 @@ def simulate(
     policy: str | None = None,
     token_budget: int | None = None,
     batch: int | None = None,
-    host_seconds: float | str = 0.0,
+    host_seconds: float | str | None = None,
     layout: Layout | None = None,
     **service: Unpack[PlanOptions],
 ) -> Simulation:
@@ -94,8 +94,9 @@ def simulate(
         Most tokens of a step, by default 8192; under ``prefill-first`` a longer prompt runs alone [tokens].
     batch : int, optional
         Most requests in the engine; by default as many as fit.
-    host_seconds : float
-        Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
+    host_seconds : float, optional
+        Time of each step on the host that the device does not overlap [s]; by default that of the engine, else 0, as in
+        a plan.
     layout : Layout, optional
         Tensor parallelism of the engine; by default that of the search of :func:`iomodel.plan` on up to eight devices.
     **service
@@ -123,7 +124,8 @@ def simulate(
     budget = TOKEN_BUDGET if tokens is None else as_integer("token_budget", tokens)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
-    host = as_real("host_seconds", host_seconds, zero=True)
+    own_host = 0.0 if serving is None else serving.step_host
+    host = own_host if host_seconds is None else as_real("host_seconds", host_seconds, zero=True)
     most = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
     arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths)
     served = _service(model, arriving, asked.layout, asked.service)
@@ -134,10 +136,7 @@ def simulate(
     need = _memory_of(served, arriving)
     _check_memory(served, device, arriving, need)
     fits = memory.left // int(need.min())
-    if serving is not None:
-        fits = min(fits, served.limits(device)[1], memory.slots or fits)
-    elif served.step_requests is not None:
-        fits = min(fits, served.step_requests)
+    fits = served.at_once(device, min(fits, memory.slots or fits))
     limit = fits if most is None else min(most, fits)
     together = min(limit, arriving.concurrency or limit, len(need))
     chunked, each = order == "chunked", served.tokens_at_once
