@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Max, Min, Rational, floor
 
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_r, d_v, stages, warps
@@ -90,6 +91,15 @@ TCGEN05_SHORT = replace(
 )
 """Half of the lanes of a column are empty, and the columns are those of two O or of one S."""
 FORWARD = (MMA, MMA_SHORT, WGMMA, TCGEN05, TCGEN05_SHORT)
+EXECUTION = replace(
+    PIPELINED,
+    cite=f"{PIPELINED.cite}; triton-lang/triton, lib/Dialect/TritonGPU/Transforms/Pipeliner: with two stages a tile is "
+    "requested one trip before its use, and a product ends before the next request",
+    waiting=2,
+    awaited_clocks=500,
+)
+"""A trip with two stages takes 500 clocks more than with three, with one stage 500 more and the way of its bytes:
+working rows of `flash2` in tests/measured/gpu/h200-sxm.jsonl.gz with one block on an SM."""
 _TUNED = ((64, 128), (32, 64, 128))
 TRITON = Implementation(
     "triton",
@@ -103,4 +113,5 @@ TRITON = Implementation(
             replace(TCGEN05_SHORT, warps=(4, 8), stages=(2, 3, 4), sizes=((64,), _TUNED[1])),
         )
     },
+    execution={"forward": EXECUTION},
 )

@@ -193,7 +193,7 @@ ALGORITHM = Algorithm(
     triton_kernels={"forward": (), "block_sparse": ()},
     as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},
-    classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
+    classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     implementations=(
         FLASH_ATTENTION_4,
         FLASH_ATTENTION_2,

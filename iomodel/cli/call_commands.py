@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.devices_compared import DEVICES, compare_devices, devices_of
-from iomodel.cli.documented import function, given, of
+from iomodel.cli.documented import GROUPS, function, given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.numbers import integer
 from iomodel.cli.output import emit
@@ -62,6 +63,16 @@ Compared = Annotated[
 MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
 """Options of `tiles` that a map of times takes."""
 PARAMETERS = "timing.parameters:Parameters"
+RESULTS = (".json", ".jsonl", ".log", ".txt")
+"""Endings of files that are results even where there is no such file."""
+RUN = "planning.judge_run:judge_run"
+Judged = Annotated[
+    str,
+    typer.Argument(
+        help="An algorithm, or a file: the result of a benchmark of serving, or the start-up log of an engine.",
+        autocompletion=algorithm_names,
+    ),
+]
 LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch")
 TRACE = "studies.trace.trace:trace"
 SHOWN = 20
@@ -258,7 +269,7 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     if kernels is not None:
         raise InputError("implementation: given without hardware; allowed: with --hardware, a device")
     if not sizes.keys() - LAUNCH_NAMES:
-        free = function(WITHOUT_TILES)(algorithm, call, **chosen)
+        free, algorithm = function(WITHOUT_TILES)(algorithm, call, **chosen), find_algorithm(algorithm).name
         if free.tiles:
             emit(_plain(algorithm, free) if json else _shown(algorithm, free), json, kind="cost-without-tiles")
             return
@@ -389,20 +400,37 @@ def audit(report: Report, algorithm: Algorithm, *, json: Json = False, **argumen
     emit(held_against(report, {arguments["pattern"]: predicted}), json)
 
 
-@with_options([DEVICE], LAUNCHES)
-def judge(algorithm: Algorithm = "flash2", *, json: Json = False, **arguments: Any) -> None:
-    """Evaluate the estimates against the attention calls timed by a calibration.
+@with_options(
+    [DEVICE],
+    LAUNCHES,
+    of(RUN, "Benchmark", "model replicas engine precision kv_dtype prompt output clients", replicas="Replicas (one)."),
+    of(GROUPS["layout"].path, "Benchmark", "tensor_parallel pipeline_parallel expert_parallel"),
+)
+def judge(subject: Judged = "flash2", *, json: Json = False, **arguments: Any) -> None:
+    """Evaluate the estimates against a calibration, or a plan against the result of a benchmark or a start-up log.
+
+    SUBJECT is an algorithm, whose calls a calibration has timed; or the file that a benchmark or an engine has written.
 
     Example:
       iomodel judge flash2 --hardware my-gpu.yaml
     """
+    if Path(subject).suffix in RESULTS or Path(subject).is_file():
+        emit(function(RUN)(subject, **given(arguments, RUN), **_layout_of(arguments)), json)
+        return
     from iomodel.studies.judge import judge as run
     from iomodel.timing.parameters import Parameters
 
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))
-    emit(run(algorithm, arguments["hardware"], parameters=parameters), json)
+    emit(run(subject, arguments["hardware"], parameters=parameters), json)
+
+
+def _layout_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the layout of a benchmark, if the command line has one."""
+    layout = GROUPS["layout"].path
+    degrees = given(arguments, layout, "tensor_parallel pipeline_parallel expert_parallel")
+    return {"layout": function(layout)(**degrees)} if degrees else {}
 
 
 @with_options(WORKLOAD, of(TRACE, "Trace", "hardware most_events"), TILE, TRACED, ALGORITHM)

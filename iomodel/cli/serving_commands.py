@@ -250,8 +250,8 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
 
 
 @with_options(
-    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests seed", arrivals="A CSV "
-       "file with the columns arrival, prompt and output."),
+    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests scale seed", arrivals="A "
+       "file of requests, CSV or JSON: arrival, prompt, output, or the names that traces and benchmarks use."),
     [DEVICE],
     of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
     SEARCHED,

@@ -31,7 +31,9 @@ from iomodel.models.spec import ModelSpec
 
 __all__ = ["AttentionLayer", "DecoderLayer", "MLPLayer", "ModelSpec", "list_models", "model"]
 
-ENDINGS = (".yaml", ".yml", ".json")
+ENDINGS = (".yaml", ".yml", ".json", ".gguf", ".safetensors")
+HEADERS = (".gguf", ".safetensors", ".index.json")
+"""Endings of files of weights, of which the header is read."""
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 """Names of models on a hub: an owner and a repository."""
 SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])")
@@ -59,9 +61,10 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     Parameters
     ----------
     name_or_path_or_dict : a name of `list_models()`, in letters of either case and with any separators; the path of a
-        model file (YAML), of a Hugging Face `config.json`, or of a folder that contains one: an os.PathLike, or a
-        string that contains a path separator or ends in .yaml, .yml or .json; or the content of such a file, as a
-        mapping.
+        model file (YAML), of a Hugging Face `config.json`, or of a folder that contains one; of a GGUF file, of which
+        the header is read; of a safetensors file or its index beside a config.json: an os.PathLike, or a string that
+        contains a path separator or ends in .yaml, .yml, .json, .gguf or .safetensors; or the content of a YAML file or
+        a config, as a mapping.
 
     Raises
     ------
@@ -149,10 +152,50 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
         raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
     inside = str(Path(name) / "config.json")
     target = inside if isfile(inside) else name  # noqa: PTH113
+    if target.lower().endswith(HEADERS):
+        return _of_header(target)
     if target.lower().endswith(".json"):
         content, where = read_bytes(target, LARGEST_JSON)
-        return _from_data(parse_json(content, where), where, _quantisation(target))
+        return _with_stored(_from_data(parse_json(content, where), where, _quantisation(target)), target)
     return _from_layout(*read_user(target), None)
+
+
+def _of_header(path: str) -> ModelSpec:
+    """Build the model of a GGUF file, or of the config beside a file of safetensors."""
+    from iomodel.models.weight_files import read_weights
+
+    file = read_weights(path)
+    if path.lower().endswith(".gguf"):
+        from iomodel.models.config import spec_of
+        from iomodel.models.gguf import config_of, with_types
+
+        try:
+            return _noted(with_types(spec_of(config_of(file)), file), Path(path).name, file.bytes)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    config = str(Path(path).with_name("config.json"))
+    if not isfile(config):  # noqa: PTH113
+        raise SpecError(
+            f"{path}: {file.text()}, without the number of heads; allowed: with the config.json of the model beside it"
+        )
+    content, where = read_bytes(config, LARGEST_JSON)
+    return _noted(_from_data(parse_json(content, where), where, _quantisation(config)), Path(path).name, file.bytes)
+
+
+def _with_stored(spec: ModelSpec, config: str) -> ModelSpec:
+    """Note the size of the weights beside a config.json."""
+    from iomodel.models.weight_files import weights_beside
+
+    if Path(config).name != "config.json":
+        return spec
+    file = weights_beside(config)
+    return spec if file is None else _noted(spec, "the safetensors files", file.bytes)
+
+
+def _noted(spec: ModelSpec, where: str, stored: int) -> ModelSpec:
+    """Note the size of the weights as stored beside the counted one."""
+    note = f"Weights as stored in {where}: {stored:,} B; counted: {spec.weight_bytes():,} B."
+    return spec.model_copy(update={"notes": (*spec.notes, note)})
 
 
 def _quantisation(config: str) -> dict[str, Any] | None:

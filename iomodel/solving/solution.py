@@ -237,7 +237,10 @@ class Solution(Deferred, Result):
             return []
         groups = call.batch * call.kv_heads
         least = divided_keys(call, groups * splits)
-        rows = [(f"lower bound for {groups * splits:,} busy blocks (divided-keys)", f"{least.bytes:,}", "B")]
+        rows = [
+            (f"lower bound for {groups * splits:,} busy blocks (divided-keys)", f"{least.bytes:,}", "B"),
+            ("requests above this bound", f"{self.cost.hbm_bytes - least.bytes:,}", "B"),
+        ]
         units = None if self.hardware is None else self.hardware.compute.units
         if units is not None:
             processors = int(units.value)

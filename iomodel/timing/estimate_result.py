@@ -138,6 +138,30 @@ class Estimate(Deferred, Result, Tabular):
         return self.intensity / self.ridge
 
     @property
+    def excess_seconds(self) -> dict[str, float]:
+        """Time that the traffic above the bound of each level of the memory takes alone [s]; the largest is worth work.
+
+        Requests take the bandwidth of the L2, DRAM traffic that of the HBM. A level that both leave is omitted.
+
+        >>> import iomodel
+        >>> e = iomodel.estimate("flash2", iomodel.Attention(heads=16, q_len=4096, head_dim=128), "a100-sxm4-80gb")
+        >>> max(e.excess_seconds, key=e.excess_seconds.get)
+        'SM'
+        """
+        if not self.levels:
+            return {}
+        sides = {
+            self.levels[-1].name: ("hbm", self.streamed_bytes),
+            self.levels[0].name: ("l2", self.requested_bytes),
+        }
+        return {
+            level.name: self.breakdown.get(sides[level.name][0], 0)
+            * (1 - min(1, level.bound.bytes / sides[level.name][1]))
+            for level in self.levels
+            if level.name in sides
+        }
+
+    @property
     def floor(self) -> float:
         """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
         return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
@@ -214,6 +238,16 @@ class Estimate(Deferred, Result, Tabular):
         notes = trusted(self.left_out, self.assumed)
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.hardware.name}: {tiles}"
         tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
-        levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels)
+        levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels, self._worth_work())
         levels = levels.with_names("memory", [level.title for level in self.levels])
         return [*tables, levels] if self.levels else tables
+
+    def _worth_work(self) -> list[str]:
+        """State the level whose traffic above the bound takes the most time, if that is a hundredth of the whole."""
+        excess = self.excess_seconds
+        level = max(self.levels, key=lambda level: excess.get(level.name, 0), default=None)
+        if level is None or excess.get(level.name, 0) < self.seconds / 100:
+            return []
+        time, unit = self.time_in(excess[level.name])
+        times = " to ".join(dict.fromkeys(f"{ratio:,.1f}" for ratio in level.distance))
+        return [f"worth work: {level.name}, {times} times its bound; the traffic above it takes {time} {unit} alone"]

@@ -71,6 +71,9 @@ def test_options_are_the_parameters_of_the_function(command):
         wanted |= {"heads"}
     if command == "optimum":
         wanted |= {entry.name for entry in (*KIND, *ALGORITHM)}  # what a formula depends on, without numbers
+    if command == "judge":  # of an algorithm, or of the file of a run
+        run = set(parameters("planning.judge_run:judge_run")) - {"file", "layout"} - SHOWN
+        wanted = (wanted - {"algorithm"}) | {"subject", *run, "tensor_parallel", "pipeline_parallel", "expert_parallel"}
     assert taken - ADDED.get(command, set()) == wanted - LEFT_OUT.get(command, {}).keys()
 
 

@@ -309,7 +309,7 @@ def test_the_roofline_has_the_achieved_rate(opened: Any) -> None:
     dot = [float(shown.tab.get_attribute("#roofline .here", f"data-{name}")) for name in ("rate", "intensity")]
     assert dot == pytest.approx([found.flops_per_second, found.intensity], rel=1e-9)
     gap = plots.roofs("h100-sxm5").at(found.intensity) / found.flops_per_second
-    assert shown.text("#roofline .gap") == f"{gap:.2g} x: matrix units"
+    assert shown.tab.text_content("#roofline .gap") == f"{gap:.2g} x: matrix units"
     tail = time_shares(found.kernels, found.seconds)["tail"]
     assert f"tail, {found.seconds / (found.seconds - tail):.2f} x" in shown.text("#roofline .note")
 
@@ -561,7 +561,7 @@ def test_the_first_picture_ends_at_the_exact_traffic(opened: Any) -> None:
     reads = tab.evaluate("window.iomodel.scene.sides.map((side) => [...side.at(side.data.total).touched.K.values()])")
     assert reads == [[TILES] * TILES] * 2
     tab.press("#watch-time", "Home")
-    lit = tab.locator(".half .lit").all_inner_texts()
+    lit = tab.locator(".half .lit").all_text_contents()
     assert [line.split()[0] for line in lit] == ["load", "load"]
     tab.click("#watch-play")
     assert tab.inner_text("#watch-play") == "Pause"
@@ -575,7 +575,7 @@ def test_hovering_a_tensor_lights_the_lines_that_move_it(opened: Any) -> None:
         const {left, top} = side.canvas.getBoundingClientRect();
         side.point({clientX: left + x + 3, clientY: top + y + 3}); }"""
     )
-    assert [line.strip() for line in shown.tab.locator(".half .lit").all_inner_texts()] == ["store P", "load P"]
+    assert [line.strip() for line in shown.tab.locator(".half .lit").all_text_contents()] == ["store P", "load P"]
 
 
 def test_every_control_has_a_name(opened: Any) -> None:
