@@ -22,6 +22,7 @@ from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
 from iomodel.common.progress import watched
+from iomodel.common.quantities import count, quantity
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, specs_folder
 from iomodel.common.yaml_text import dump, parse
@@ -43,7 +44,7 @@ from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, m
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.quantity import Group, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.errors import MissingRateError, NotTimedError, shown
+from iomodel.errors import AmbiguousNameError, MissingRateError, NotTimedError, shown
 from iomodel.errors.synonyms import ABSENT, SAME, key, known, meant, same
 from iomodel.errors.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.nests.alphabet import (
