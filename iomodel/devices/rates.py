@@ -124,7 +124,7 @@ class Rates:
 
 @per_device
 def rates(device: Hardware, dtype: str) -> Rates:
-    """Derive the rates of a device for a dtype.
+    """Derive the rates of a device for a dtype; without one, for kernels without products, whose peak is no figure.
 
     Raises
     ------
@@ -137,9 +137,8 @@ def rates(device: Hardware, dtype: str) -> Rates:
     """
     have = _Figures(device)
     known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
-    peak = have.needed(
-        f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
-    )
+    wanted = f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
+    peak = have.needed(f"compute.peak.{dtype}", wanted) if dtype else NO_PRODUCTS
     bandwidth = have.needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
     matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
     fp32 = have.get("compute.peak.fp32")
@@ -149,13 +148,17 @@ def rates(device: Hardware, dtype: str) -> Rates:
     sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
     hbm, llc, assumed = (bandwidth, None, ()) if device.simulated else _sustained(have, bandwidth)
+    if device.id is None and device.architecture is None and assumed:  # a file of a user's own
+        assumed = (*assumed, "a real device ('architecture: simulated' in its file takes its figures as they are)")
     capacity = have.get("memory.l2.capacity")
     partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
     exp = have.product("compute.exp_per_clock_per_sm", "compute.units", "clock")
-    reached, assumed_products = _reached(have, dtype, matrix, device.compute_capability or device.architecture or "")
-    if device.simulated:
-        reached, assumed_products = matrix, None
+    reached, assumed_products = matrix, None
+    if not device.simulated and dtype:
+        reached, assumed_products = _reached(
+            have, dtype, matrix, device.compute_capability or device.architecture or ""
+        )
     return Rates(
         dtype=dtype,
         matrix=matrix,
@@ -262,6 +265,8 @@ def has_rates(device: Hardware, dtype: str) -> bool:
     return all(isinstance(device.quantities.get(path), Quantity) for path in (f"compute.peak.{dtype}", _BANDWIDTH))
 
 
+NO_PRODUCTS = 1.0
+"""Peak in the rates of kernels without products [FLOP/s], by which nothing but no FLOPs is divided."""
 _BANDWIDTH = "memory.hbm.bandwidth"
 SUSTAINED = 0.9
 """Share of the datasheet's bandwidth that a kernel sustains where none is measured [-]: copies and triads on file reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,21 +13,25 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.cost import Cost
 from iomodel.counting.cost import cost as count
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError, shown
+from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.placement.implementations import stand_in
 from iomodel.planning.step.attention_clock import attention_clock
-from iomodel.planning.step.streamed import streamed
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
-from iomodel.timing.layer_clock import LayerClock, layer_clock
+from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.span import Span
 from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.moved_bytes import moved_bytes
+from iomodel.torch.convolutions import convolution_of
+from iomodel.torch.eager_clock import EagerClock, eager_clock, queued
+from iomodel.torch.eager_kernels import EagerKernel, kernels_of, plain, vector_operations
+from iomodel.torch.moved_bytes import distinct_bytes, moved_bytes
 from iomodel.torch.operator_call import OperatorCall
-from iomodel.torch.products import layer_of, product_of
+from iomodel.torch.products import MatrixProduct, layer_of, may_multiply, product_of, product_type
+from iomodel.torch.recurrent import recurrent_of
 from iomodel.torch.report import OperatorTraffic, TrafficReport
+from iomodel.torch.resident_storages import ResidentStorages
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
@@ -44,67 +48,118 @@ WHOLE = {
     "block_k": "in_features",
 }
 """The length that a tile covers where none is given: each operand then makes one ideal pass."""
-ELEMENTS_PER_BLOCK = 512
-"""Elements per thread block of an elementwise kernel of PyTorch: 128 threads with 4 each (github.com/pytorch/pytorch,
-aten/src/ATen/native/cuda/thread_constants.h)."""
+HOST = 10e-6
+"""Time of an operator below which an eager program is likely to wait for its host [s]: programs of KernelBench whose
+kernels are short take 10 to 15 us an operator on three machines and 29 to 39 us on five."""
 
 
 @dataclass(frozen=True)
 class Accounting:
-    """The choices that turn calls into traffic: device, tiles, algorithm of attention, and the caller's rules."""
+    """The choices that turn calls into traffic: device, tiles, algorithm of attention, the caller's rules, the host."""
 
     hardware: Hardware | None = None
     tiles: Mapping[str, int] = FrozenDict()
     attention: str | None = None
     operators: Mapping[str, Rule] = FrozenDict()
+    host: float | None = None
     known: dict[Any, OperatorTraffic] = field(default_factory=dict, compare=False, repr=False)
 
-    dtype = "bf16"
-    """Type of the peak in the rates of elementwise kernels, which take no product."""
-
     @cached_property
+    def eager(self) -> EagerClock:
+        """The timer of the kernels that PyTorch launches."""
+        assert self.hardware is not None
+        return eager_clock(self.hardware)
+
+    @property
     def clock(self) -> LayerClock:
         """The timer of linear layers and elementwise kernels."""
-        assert self.hardware is not None
-        return layer_clock(self.hardware)
+        return self.eager.layers
 
     def report(self, calls: Iterable[OperatorCall]) -> TrafficReport:
         """Count calls, and add up equal ones of a module."""
-        groups: dict[Any, OperatorTraffic] = {}
+        groups: dict[Any, list[OperatorTraffic]] = {}
         notes: dict[str, None] = {}
+        times = []
+        resident = self._cache()
         for call in calls:
-            traffic = self.traffic(call)
-            same = groups.get(traffic.group)
-            groups[traffic.group] = traffic if same is None else _together(same, traffic)
-            if call.operator in UNCOUNTED:
-                notes[f"{call.operator}: FLOPs are not counted"] = None
-        return TrafficReport(tuple(groups.values()), self.hardware, tuple(notes))
+            traffic = self.traffic(call, resident.use(call) if resident else 0)
+            groups.setdefault(traffic.group, []).append(traffic)
+            times.append(traffic.seconds or 0.0)
+            if traffic.at_least:
+                notes[f"{call.operator}: {traffic.at_least}"] = None
+        elapsed = None if self.host is None or self.hardware is None else queued(times, self.host)
+        if self.hardware is not None and self.host is None and times and sum(times) < HOST * len(times):
+            notes[_waits(times)] = None
+        operators = tuple(_together(alike) for alike in groups.values())
+        return TrafficReport(operators, self.hardware, tuple(notes), elapsed)
 
-    def traffic(self, call: OperatorCall) -> OperatorTraffic:
-        """Count one call."""
-        key = replace(call, module="")
-        if key not in self.known:
-            self.known[key] = self._counted(key)
-        return replace(self.known[key], module=call.module)
+    def _cache(self) -> ResidentStorages | None:
+        """Return the last cache of the device, empty."""
+        capacity = None if self.hardware is None else self.eager.known.last_cache
+        return None if capacity is None else ResidentStorages(capacity)
 
-    def _counted(self, call: OperatorCall) -> OperatorTraffic:
+    def traffic(self, call: OperatorCall, resident: int = 0) -> OperatorTraffic:
+        """Count one call, of whose reads some bytes are in the last cache [B]."""
+        key = call.alike, resident
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = self._counted(call, resident)
+        return known if known.module == call.module else known.of_module(call.module)
+
+    def _counted(self, call: OperatorCall, resident: int) -> OperatorTraffic:
         if call.operator in self.operators:
             name, workload = self._ruled(call)
             return self._declared(call, name, workload)
         if is_attention(call):
             parts = [self._attention(call, workload, beside) for workload, beside in attention_calls(call)]
-            whole = parts[0]
-            for part in parts[1:]:
-                whole = _together(whole, part)
-            return replace(whole, times=1)
+            return replace(_together(parts), times=1)
         product = product_of(call)
-        if product is not None and min(product[:4]) > 0:
-            layer, beside = layer_of(call, product)
-            if layer is not None:
-                counted = self._declared(call, general(layer), layer)
-                return replace(counted, requested_bytes=counted.requested_bytes + beside)
-            return replace(self._streamed(call), flops=product.flops)
-        return self._streamed(call)
+        if product is not None and product.flops:
+            return self._product(call, product, resident)
+        convolution, layers = convolution_of(call), recurrent_of(call)
+        if convolution is not None:
+            return self._timed(
+                call,
+                convolution.flops,
+                lambda dtype, kernel: self.eager.convolution(convolution, dtype, kernel, resident),
+            )
+        if layers is not None:
+            return self._timed(call, layers.flops, lambda dtype, kernel: self.eager.recurrent(layers, dtype, kernel))
+        return self._streamed(call, resident)
+
+    def _product(self, call: OperatorCall, product: MatrixProduct, resident: int) -> OperatorTraffic:
+        """Count a matrix product: as a linear layer, or as a stream where it has one column or no tiles."""
+        layer, beside = layer_of(call, product)
+        if layer is None:
+            return self._timed(
+                call, product.flops, lambda dtype, kernel: self.eager.products(product.flops, dtype, kernel, resident)
+            )
+        if self.hardware is not None and not self.tiles and _is_a_stream(product, layer):
+            ideal = self._largest(call, layer)
+            span = self.eager.kernel(call.operator, plain(call), resident)
+            return replace(ideal, seconds=span.seconds, hbm_bytes=span.hbm_bytes, tiles=FrozenDict())
+        counted = self._declared(call, general(layer), layer)
+        return replace(
+            counted,
+            requested_bytes=counted.requested_bytes + beside,
+            hbm_bytes=counted.hbm_bytes + beside,
+        )
+
+    def _timed(
+        self, call: OperatorCall, flops: int, timer: Callable[[str, EagerKernel], Span | None]
+    ) -> OperatorTraffic:
+        """Count an operator that moves each tensor once and whose products have a rate of their own."""
+        read, written = distinct_bytes(call)
+        counted = _traffic(call, "", sum(moved_bytes(call)), flops, hbm_bytes=read + written)
+        if self.hardware is None:
+            return counted
+        dtype = product_type(call)
+        span = timer(dtype, plain(call))
+        if span is None:
+            span = self.eager.kernel(call.operator, plain(call))
+            reason = f"no peak of {dtype} on file; seconds are at least"
+            return replace(counted, seconds=span.seconds, hbm_bytes=span.hbm_bytes, at_least=reason)
+        return replace(counted, seconds=span.seconds, hbm_bytes=span.hbm_bytes)
 
     def _ruled(self, call: OperatorCall) -> tuple[str, Workload]:
         """Apply a rule of the caller."""
@@ -120,20 +175,24 @@ class Accounting:
         if isinstance(workload, Attention):
             return self._attention(call, workload, 0, name)
         if self.hardware is None:
-            counted = count(name, workload, self._sizes(name, workload, {}))
-            return _of_cost(call, counted)
+            return self._largest(call, workload, name)
         if isinstance(workload, Linear):
-            span = self._linear(workload)
+            span = self._linear(workload, _is_transposed(call))
         elif isinstance(workload, Elementwise):
             span = self.clock.elementwise(name, workload)
         else:
             return _of_span(call, name, *self._estimated(name, workload, None))
         return _of_span(call, name, span)
 
-    def _linear(self, layer: Linear) -> Span:
+    def _largest(self, call: OperatorCall, workload: Workload, name: str | None = None) -> OperatorTraffic:
+        """Count a call at the given tiles, or at the largest."""
+        name = name or general(workload)
+        return _of_cost(call, count(name, workload, self._sizes(name, workload, {})))
+
+    def _linear(self, layer: Linear, transposed: bool) -> Span:
         tiles = {tile: size for tile, size in self.tiles.items() if tile in GEMM_TILES}
         if not tiles:
-            return self.clock.linear(layer)
+            return (self.eager.transposed if transposed else self.clock).linear(layer)
         result = estimate(general(layer), layer, self.clock.device, tiles)
         return _span(result)
 
@@ -152,14 +211,12 @@ class Accounting:
             options = {} if saved or "lse" not in find_algorithm(name).takes() else {"lse": False}
             counted = count(name, workload, self._sizes(name, workload, options), **options)
             return _of_cost(call, counted, _narrower(counted, mask_bytes))
-        tiles = {tile: size for tile, size in self.tiles.items() if tile not in GEMM_TILES}
-        if tiles or saved:
-            name = name or general(workload)
-            kernels = stand_in(name, workload, self.hardware)
-            span = _span(estimate(name, workload, self.hardware, tiles or None, implementation=kernels))
-        else:
-            algorithm = None if name is None else find_algorithm(name)
-            name, span = attention_clock(self.hardware, DEFAULT, algorithm).fastest(workload)
+        try:
+            name, span = self._fused(workload, name, saved)
+        except InfeasibleError:
+            if name is not None or self.tiles:
+                raise
+            name, span = SEPARATE, self._estimated(SEPARATE, workload, None)[0]
         timed = _of_span(call, name, span)
         if not mask_bytes:
             return timed
@@ -167,6 +224,17 @@ class Accounting:
         return replace(
             timed, requested_bytes=timed.requested_bytes + _narrower(count(name, workload, sizes), mask_bytes)
         )
+
+    def _fused(self, workload: Attention, name: str | None, saved: bool) -> tuple[str, Span]:
+        """Time a fused kernel of attention, at the given tiles or the fastest."""
+        assert self.hardware is not None
+        tiles = {tile: size for tile, size in self.tiles.items() if tile not in GEMM_TILES}
+        if tiles or saved:
+            name = name or general(workload)
+            kernels = stand_in(name, workload, self.hardware)
+            return name, _span(estimate(name, workload, self.hardware, tiles or None, implementation=kernels))
+        algorithm = None if name is None else find_algorithm(name)
+        return attention_clock(self.hardware, DEFAULT, algorithm).fastest(workload)
 
     def _sizes(self, name: str, workload: Workload, options: Mapping[str, Any]) -> dict[str, int]:
         """Return the given tiles that an algorithm takes; a missing tile covers the whole length of its axis."""
@@ -177,19 +245,59 @@ class Accounting:
         sizes = {tile: size for tile in bound.tiles if (size := self.tiles.get(tile, whole.get(tile))) is not None}
         return bound.sizes(sizes)
 
-    def _streamed(self, call: OperatorCall) -> OperatorTraffic:
-        """Count a call that reads and writes each tensor once."""
-        read, written = moved_bytes(call)
-        tensors = {"read": read, "written": written}
-        if self.hardware is None or not read + written:
-            return _traffic(call, "", read + written, 0)
-        elements = max((tensor.elements for tensor in (*call.outputs, *call.inputs.values())), default=1)
-        span = streamed(self, call.operator, tensors, 0, -(-elements // ELEMENTS_PER_BLOCK))
-        return _of_span(call, "", span)
+    def _streamed(self, call: OperatorCall, resident: int) -> OperatorTraffic:
+        """Count a call by the passes of the kernels that PyTorch launches for it."""
+        kernels = kernels_of(call)
+        requested = (
+            sum(moved_bytes(call)) if len(kernels) == 1 and not kernels[0].again else sum(k.requested for k in kernels)
+        )
+        traffic = _traffic(
+            call,
+            "",
+            requested,
+            0,
+            hbm_bytes=sum(kernel.requested for kernel in kernels),
+            vector_flops=vector_operations(call),
+            at_least="FLOPs are not counted; flops and seconds are at least" if may_multiply(call.operator) else "",
+        )
+        if self.hardware is None or not requested:
+            return traffic
+        spans = [
+            self.eager.kernel(call.operator, kernel, 0 if place else resident) for place, kernel in enumerate(kernels)
+        ]
+        return replace(
+            traffic,
+            seconds=sum(span.seconds for span in spans),
+            hbm_bytes=sum(span.hbm_bytes for span in spans),
+        )
 
 
-UNCOUNTED = frozenset({"aten.convolution", "aten.convolution_backward", "aten._scaled_mm", "aten._grouped_mm"})
-"""Operators with products that are counted as a read and a write of each tensor."""
+SEPARATE = "eager"
+"""The algorithm of separate operators, which PyTorch runs where no fused kernel takes a call."""
+
+
+def _is_transposed(call: OperatorCall) -> bool:
+    """Check whether the second matrix of a product has its rows next to each other, as the weight of a linear layer."""
+    names = [name for name in ("mat2", "batch2", "weight") if name in call.inputs]
+    strides = call.inputs[names[0]].strides if names else None
+    return call.operator == "aten.linear" or (strides is not None and len(strides) > 1 and strides[-2] == 1)
+
+
+def _is_a_stream(product: MatrixProduct, layer: Linear) -> bool:
+    """Check whether a product reads a matrix once for one vector, on no matrix units."""
+    return product.columns == 1 or (product.rows == 1 and layer.dtype == "fp32")
+
+
+def _plain_kernel(call: OperatorCall) -> EagerKernel:
+    """Describe the kernel that moves each tensor of a call once."""
+    return plain(call)
+
+
+def _waits(times: Sequence[float]) -> str:
+    return (
+        f"{len(times):,} operators of {sum(times) / len(times) * 1e6:.1f} us on average: an eager program waits for "
+        "its host below 10 to 40 us an operator; host= takes the host's time of one"
+    )
 
 
 def general(workload: Workload) -> str:
@@ -202,8 +310,9 @@ def _traffic(call: OperatorCall, name: str, requested: int, flops: int, **rest: 
 
 
 def _of_cost(call: OperatorCall, counted: Cost, beside: int = 0) -> OperatorTraffic:
+    moved = counted.hbm_bytes + beside
     return _traffic(
-        call, counted.algorithm, counted.hbm_bytes + beside, counted.useful_flops, tiles=FrozenDict(counted.tiles)
+        call, counted.algorithm, moved, counted.useful_flops, tiles=FrozenDict(counted.tiles), hbm_bytes=moved
     )
 
 
@@ -229,13 +338,17 @@ def _narrower(counted: Cost, mask_bytes: int) -> int:
     return counted.reads.get("bias", 0) * (mask_bytes - size) if mask_bytes else 0
 
 
-def _together(first: OperatorTraffic, second: OperatorTraffic) -> OperatorTraffic:
-    timed = first.seconds is not None
+def _together(alike: Sequence[OperatorTraffic]) -> OperatorTraffic:
+    """Add up equal operators."""
+    first = alike[0]
+    if len(alike) == 1:
+        return first
     return replace(
         first,
-        times=first.times + second.times,
-        requested_bytes=first.requested_bytes + second.requested_bytes,
-        flops=first.flops + second.flops,
-        seconds=(first.seconds or 0.0) + (second.seconds or 0.0) if timed else None,
-        hbm_bytes=(first.hbm_bytes or 0) + (second.hbm_bytes or 0) if timed else None,
+        times=sum(each.times for each in alike),
+        requested_bytes=sum(each.requested_bytes for each in alike),
+        flops=sum(each.flops for each in alike),
+        vector_flops=sum(each.vector_flops for each in alike),
+        seconds=None if first.seconds is None else sum(each.seconds or 0.0 for each in alike),
+        hbm_bytes=sum(each.hbm_bytes for each in alike),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.torch.operator_call import OperatorCall
+from iomodel.torch.operator_call import OperatorCall, TensorArgument
 
 OVERWRITES = frozenset({
     "aten.copy_", "aten.fill_", "aten.zero_", "aten.normal_", "aten.uniform_", "aten.random_", "aten.bernoulli_",
@@ -39,13 +39,31 @@ def moved_bytes(call: OperatorCall) -> tuple[int, int]:
     >>> moved_bytes(OperatorCall("aten.add", {"self": table, "other": row}, (table,), pointwise=True))
     (128, 64)
     """
-    reads = {name: tensor.bytes for name, tensor in call.inputs.items()}
+    return _moved(call, requested=True)
+
+
+def distinct_bytes(call: OperatorCall) -> tuple[int, int]:
+    """Return the bytes that an operator reads and writes at least [B]: those of a broadcast tensor once.
+
+    >>> from iomodel.torch.operator_call import TensorArgument
+    >>> table, row = TensorArgument((4, 8), "bfloat16", 2), TensorArgument((8,), "bfloat16", 2)
+    >>> distinct_bytes(OperatorCall("aten.add", {"self": table, "other": row}, (table,), pointwise=True))
+    (80, 64)
+    """
+    return _moved(call, requested=False)
+
+
+def results_of(call: OperatorCall) -> tuple[TensorArgument, ...]:
+    """Return the tensors that an operator makes or changes."""
+    return (*call.outputs, *(call.inputs[name] for name in call.written))
+
+
+def _moved(call: OperatorCall, requested: bool) -> tuple[int, int]:
+    reads = {name: tensor.bytes if requested else tensor.distinct_bytes for name, tensor in call.inputs.items()}
     writes = sum(tensor.bytes for tensor in call.outputs)
     first = next(iter(call.inputs), "")
-    if call.pointwise:  # a broadcast element is requested with each element of the result
-        results = max(
-            (tensor.elements for tensor in (*call.outputs, *(call.inputs[name] for name in call.written))), default=0
-        )
+    if call.pointwise and requested:  # a broadcast element is requested with each element of the result
+        results = max((tensor.elements for tensor in results_of(call)), default=0)
         for name, tensor in call.inputs.items():
             reads[name] = tensor.element_bytes * (results if tensor.elements > 1 else tensor.elements)
     if call.operator in OVERWRITES:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -35,26 +36,63 @@ class TensorArgument(Record):
         PyTorch's name of the type: "bfloat16".
     element_bytes : int
         Size of an element [B].
+    strides : tuple of int or None
+        Distance of neighbours along each axis [elements]; None for a contiguous tensor.
+    offset : int
+        Place of the first element in the storage [elements].
+    storage : int or None
+        Number of the storage in its recording, the same for views of one tensor; None where it was not recorded. Calls
+        that differ in their storages alone are equal.
+    outside : bool
+        True if the storage was made before the recording began: an input or a parameter.
+    kept : bool
+        True if the storage is alive when the recording ends: a result of the program.
     elements, bytes : int
         Product of the lengths; elements of an expanded axis count each time, as they are asked for [elements], [B].
     """
 
     derived = ("elements", "bytes")
+    unless_none = ("strides", "storage")
 
     shape: tuple[int, ...]
     dtype: str
     element_bytes: int
+    strides: tuple[int, ...] | None = None
+    offset: int = field(default=0, compare=False)
+    storage: int | None = field(default=None, compare=False)
+    outside: bool = field(default=False, compare=False)
+    kept: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, tuple):
             raise InputError(f"shape: {shown(self.shape)} given; allowed: a tuple of lengths, such as (64, 32)")
-        object.__setattr__(self, "shape", tuple(as_integer("shape", length, least=0) for length in self.shape))
-        object.__setattr__(self, "element_bytes", as_integer("element_bytes", self.element_bytes))
+        if type(self.element_bytes) is not int or self.element_bytes < 1:
+            object.__setattr__(self, "element_bytes", as_integer("element_bytes", self.element_bytes))
+        if any(type(length) is not int or length < 0 for length in self.shape):
+            object.__setattr__(self, "shape", tuple(as_integer("shape", length, least=0) for length in self.shape))
+        if self.strides is not None and (
+            len(self.strides) != len(self.shape) or any(type(step) is not int or step < 0 for step in self.strides)
+        ):
+            raise InputError(
+                f"strides: {shown(self.strides)} given; allowed: a number from 0 for each of {len(self.shape)} axes"
+            )
+        if type(self.offset) is not int or self.offset < 0:
+            raise InputError(f"offset: {shown(self.offset)} given; allowed: a whole number from 0")
 
-    @property
+    @cached_property
     def elements(self) -> int:
         """Product of the lengths [elements]."""
         return prod(self.shape)
+
+    @cached_property
+    def distinct_bytes(self) -> int:
+        """Size of the elements, those of an expanded axis once [B]."""
+        if self.strides is None:
+            return self.bytes
+        if not self.elements:
+            return 0
+        lengths = (length for length, step in zip(self.shape, self.strides, strict=True) if step)
+        return prod(lengths) * self.element_bytes
 
     @property
     def bytes(self) -> int:
@@ -108,6 +146,12 @@ class OperatorCall(Record):
             inputs = ", ".join(map(shown_name, self.inputs)) or "none, because there are no inputs"
             raise InputError(f"written: {shown(unknown)} given; allowed: the inputs, {inputs}")
 
+    @cached_property
+    def alike(self) -> tuple[Any, ...]:
+        """Everything but the module; calls that share it are counted once."""
+        named = tuple(self.inputs.items()), tuple(self.arguments.items())
+        return self.operator, *named, self.outputs, self.written, self.backward, self.pointwise
+
     def tensor(self, name: str, axes: int | None = None) -> TensorArgument:
         """Return an input by its name in the operator's schema.
 
@@ -124,6 +168,16 @@ class OperatorCall(Record):
                 f"inputs.{name} of {shown_name(self.operator)}: shape {tensor.shape} given; allowed: {axes} axes"
             )
         return tensor
+
+
+def kept_at_end(call: OperatorCall, alive: Collection[int]) -> OperatorCall:
+    """Mark the tensors that a call makes or changes and that are alive at the end."""
+    changed = {name: call.inputs[name] for name in call.written}
+    if not any(tensor.kept != (tensor.storage in alive) for tensor in (*call.outputs, *changed.values())):
+        return call
+    inputs = {name: replace(tensor, kept=tensor.storage in alive) for name, tensor in changed.items()}
+    outputs = tuple(replace(tensor, kept=tensor.storage in alive) for tensor in call.outputs)
+    return replace(call, inputs=FrozenDict({**call.inputs, **inputs}), outputs=outputs)
 
 
 def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
@@ -161,4 +215,10 @@ def _compact(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stored(tensor: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in tensor.items() if name not in TensorArgument.derived}
+    """Leave out derived fields, and places in storages that say nothing."""
+    places = ("offset", "outside", "kept")
+    return {
+        name: value
+        for name, value in tensor.items()
+        if name not in TensorArgument.derived and (value or name not in places)
+    }

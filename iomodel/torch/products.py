@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown_name
+from iomodel.torch.moved_bytes import results_of
 from iomodel.torch.operator_call import TYPES, OperatorCall
 from iomodel.workloads.linear import Linear
 
@@ -33,7 +35,8 @@ def _matrices(call: OperatorCall, first: str, second: str, added: str | None = N
     """Read a product of two matrices or of two stacks of them; an addend with the factor 0 is not read."""
     *groups, rows, terms = call.tensor(first, axes).shape
     columns = call.tensor(second, axes).shape[-1]
-    return MatrixProduct(prod(groups), rows, terms, columns, first, added if call.arguments.get("beta", 1) else None)
+    read = call.arguments.get("beta", 1) and added in call.inputs
+    return MatrixProduct(prod(groups), rows, terms, columns, first, added if read else None)
 
 
 def _linear(call: OperatorCall) -> MatrixProduct:
@@ -51,6 +54,29 @@ def _dot(call: OperatorCall) -> MatrixProduct:
     return MatrixProduct(1, 1, call.tensor("self", 1).shape[0], 1, "self")
 
 
+def _addmv(call: OperatorCall) -> MatrixProduct:
+    rows, terms = call.tensor("mat", 2).shape
+    return MatrixProduct(1, rows, terms, 1, "mat", "self" if call.arguments.get("beta", 1) else None)
+
+
+def _addbmm(call: OperatorCall) -> MatrixProduct:
+    groups, rows, terms = call.tensor("batch1", 3).shape
+    return MatrixProduct(1, rows, groups * terms, call.tensor("batch2", 3).shape[-1], "batch1", "self")
+
+
+def _grouped(call: OperatorCall) -> MatrixProduct:
+    """Read a product whose rows, columns or terms are divided among groups; each row meets one group."""
+    first, second = call.tensor("self"), call.tensor("mat2")
+    stacked = {2: first.shape[-2:], 3: first.shape[1:]}.get(len(first.shape))
+    if stacked is None or len(second.shape) not in (2, 3):
+        raise InputError(
+            f"inputs of {shown_name(call.operator)}: {first.shape} and {second.shape} given; allowed: 2 or 3 axes"
+        )
+    rows, terms = stacked
+    groups = first.shape[0] if len(first.shape) == 3 and len(second.shape) == 3 else 1
+    return MatrixProduct(groups, rows, terms, second.shape[-1], "self", "bias" if "bias" in call.inputs else None)
+
+
 PRODUCTS: Mapping[str, Callable[[OperatorCall], MatrixProduct]] = FrozenDict({
     "aten.mm": partial(_matrices, first="self", second="mat2"),
     "aten.addmm": partial(_matrices, first="mat1", second="mat2", added="self"),
@@ -59,6 +85,14 @@ PRODUCTS: Mapping[str, Callable[[OperatorCall], MatrixProduct]] = FrozenDict({
     "aten.linear": _linear,
     "aten.mv": _mv,
     "aten.dot": _dot,
+    "aten.vdot": _dot,
+    "aten.addmv": _addmv,
+    "aten.addbmm": _addbmm,
+    "aten._addmm_activation": partial(_matrices, first="mat1", second="mat2", added="self"),
+    "aten._scaled_mm": partial(_matrices, first="self", second="mat2", added="bias"),
+    "aten._int_mm": partial(_matrices, first="self", second="mat2"),
+    "aten._grouped_mm": _grouped,
+    "aten._scaled_grouped_mm": _grouped,
 })  # fmt: skip
 """Operators that are one matrix product."""
 
@@ -75,7 +109,7 @@ def layer_of(call: OperatorCall, product: MatrixProduct) -> tuple[Linear | None,
     A bias of one row is part of the layer. Any other addend is read once beside it.
     """
     operand = call.tensor(product.operand)
-    results = (*call.outputs, *map(call.tensor, call.written))
+    results = results_of(call)
     if not results:
         raise InputError(
             f"outputs of {shown_name(call.operator)}: none given; allowed: the product, or an input that it changes"
@@ -90,8 +124,35 @@ def layer_of(call: OperatorCall, product: MatrixProduct) -> tuple[Linear | None,
         in_features=product.terms,
         out_features=product.columns,
         groups=product.groups,
-        dtype=TYPES[operand.dtype],
+        dtype="tf32" if call.arguments.get("tf32") and operand.dtype == "float32" else TYPES[operand.dtype],
         out_dtype=TYPES[result.dtype],
         bias=row,
     )
     return layer, 0 if addend is None or row else addend.bytes
+
+
+def product_type(call: OperatorCall) -> str:
+    """Name the type of the products of an operator: TF32 where PyTorch's switches let fp32 run in it."""
+    tensors = (*call.inputs.values(), *call.outputs)
+    dtype = next((tensor.dtype for tensor in tensors if tensor.dtype in TYPES or "float" in tensor.dtype), "float32")
+    if dtype == "float32" and call.arguments.get("tf32"):
+        return "tf32"
+    return TYPES.get(dtype, {"float64": "fp64"}.get(dtype, dtype))
+
+
+OWN = ("aten", "prims", "higher_order")
+"""Namespaces of PyTorch's own operators."""
+_MULTIPLY = re.compile(
+    r"linalg_(?!vector_norm|norm|cross|diagonal)|conv|rnn|lstm|gru|einsum|cdist|bilinear|trilinear|mm(_|$)|matmul|matrix_exp"
+    r"|cholesky|inverse|solve|svd|qr$|geqrf|ormqr|_eig|(^|_)lu(_|$)|(^|_)det$|lstsq|attention|_int4pack|_int8pack"
+)
+
+
+def may_multiply(operator: str) -> bool:
+    """Check whether an operator without a rule may compute products: by its name, or because it is not PyTorch's own.
+
+    >>> [may_multiply(name) for name in ("aten.add", "aten.linalg_solve", "engine.rotary")]
+    [False, True, True]
+    """
+    namespace, _, name = operator.partition(".")
+    return namespace not in OWN or (operator not in PRODUCTS and bool(_MULTIPLY.search(name)))

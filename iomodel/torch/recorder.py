@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.torch.attention_calls import FLEX
+from iomodel.torch.convolutions import CONVOLUTIONS
 from iomodel.torch.flex_masks import visited_blocks
 from iomodel.torch.operator_call import OperatorCall, TensorArgument
+from iomodel.torch.products import PRODUCTS
+from iomodel.torch.recurrent import GATES, LSTM, RECURRENT
 from iomodel.workloads.masks.block_mask import BlockMask
 
 ALLOCATIONS = frozenset({
@@ -25,14 +29,68 @@ UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
 """The switch of FlexAttention that runs it without its compiler, which refuses to run under a mode."""
 
 
+class Storages:
+    """Numbers of the storages that a program touches, each with its origin: before the recording, or inside it."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, int, bool]] = {}
+
+    def place(self, tensor: Any, outside: bool) -> tuple[int, bool]:
+        """Return the number of the storage of a tensor, and whether it was made before the recording."""
+        storage = tensor.untyped_storage()
+        entry = self.known.get(storage._cdata)
+        if entry is None:
+            from torch.multiprocessing.reductions import StorageWeakRef
+
+            # The weak reference keeps the address from being used again.
+            entry = self.known[storage._cdata] = StorageWeakRef(storage), len(self.known), outside
+        return entry[1], entry[2]
+
+    def alive(self) -> frozenset[int]:
+        """Return the numbers of the storages that something still refers to."""
+        return frozenset(number for reference, number, _ in self.known.values() if not reference.expired())
+
+
+class Described(NamedTuple):
+    """Facts of an operator that are the same for all of its calls."""
+
+    name: str
+    arguments: tuple[str, ...]
+    mutated: frozenset[str]
+    pointwise: bool
+    composite: bool
+
+
+@lru_cache(maxsize=1 << 12)
+def described(function: Any) -> Described:
+    """Read the facts of an operator off its schema."""
+    import torch
+
+    schema = getattr(function, "_schema", None)
+    if schema is None:
+        return Described(f"higher_order.{function.name()}", ("query", "key", "value"), frozenset(), False, False)
+    name = schema.name.replace("::", ".")
+    written = (each.name for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write)
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    whole = isinstance(function, torch._ops.OpOverload) and name not in KEPT
+    return Described(
+        name,
+        tuple(each.name for each in schema.arguments),
+        frozenset(written),
+        torch.Tag.pointwise in getattr(function, "tags", ()),
+        whole and function.has_kernel_for_dispatch_key(key),
+    )
+
+
 class Recorder:
     """Modes of PyTorch that see every operator and the module that runs it, entered and left together."""
 
-    def __init__(self, record: Callable[[OperatorCall], None]) -> None:
+    def __init__(self, record: Callable[[OperatorCall], None], storages: Storages) -> None:
         from torch.utils.module_tracker import ModuleTracker
 
         self.modules = ModuleTracker()
         self.record = record
+        self.storages = storages
         self.entered: list[Any] = []
         self.compiles: bool | None = None
         """The switch of FlexAttention before; its compiler refuses to run under a mode."""
@@ -61,74 +119,92 @@ class Recorder:
     def see(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """Record a call of an operator, unless it only makes views or allocates."""
         import torch
-        from torch.utils._pytree import tree_flatten
 
-        named = dict(_named(function, args, kwargs))
-        tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
-        written = tuple(name for name in tensors if name.split(".")[0] in _mutated(function))
-        storages = {_storage(tensor) for tensor in tensors.values()}
-        results = [value for value in tree_flatten(out)[0] if isinstance(value, torch.Tensor)]
-        new = [tensor for tensor in results if _storage(tensor) not in storages]
-        operator = _name(function)
-        if operator in ALLOCATIONS or not (new or written):
+        facts = described(function)
+        tensors: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
+        for name, value in _named(facts.arguments, args, kwargs):
+            if isinstance(value, torch.Tensor):
+                tensors[name] = value
+            elif isinstance(value, bool | int | float | str | tuple):
+                arguments[name] = value
+        inputs = {name: self.argument(tensor, outside=True) for name, tensor in tensors.items()}
+        places = {tensor.storage for tensor in inputs.values()}
+        results = [self.argument(tensor) for tensor in _tensors(out)]
+        new = tuple(tensor for tensor in results if tensor.storage not in places)
+        written = tuple(name for name in tensors if name.split(".")[0] in facts.mutated) if facts.mutated else ()
+        if facts.name in ALLOCATIONS or not (new or written):
             return
-        arguments: dict[str, Any] = {
-            name: value
-            for name, value in named.items()
-            if isinstance(value, bool | int | float | str) and "." not in name
-        }
-        if "attention" in operator:
+        if "attention" in facts.name:
             arguments["saved"] = any(tensor.requires_grad for tensor in tensors.values()) and torch.is_grad_enabled()
-            if operator == FLEX:
+            if facts.name == FLEX:
                 arguments["masks"] = _masks(args[4])
+        if _allows_tf32(facts.name, new):
+            arguments["tf32"] = True
         parents = self.modules.parents - {"Global"}
         self.record(
             OperatorCall(
-                operator=operator,
-                inputs=FrozenDict({name: argument_of(tensor) for name, tensor in tensors.items()}),
-                outputs=tuple(map(argument_of, new)),
+                operator=facts.name,
+                inputs=FrozenDict(inputs),
+                outputs=new,
                 written=written,
                 arguments=FrozenDict(arguments),
                 module=max(parents, key=lambda name: (name.count("."), name), default=""),
                 backward=self.modules.is_bw,
-                pointwise=torch.Tag.pointwise in getattr(function, "tags", ()),
+                pointwise=facts.pointwise,
             )
         )
 
-
-def argument_of(tensor: Any) -> TensorArgument:
-    """Describe a tensor of PyTorch."""
-    name = str(tensor.dtype).removeprefix("torch.")
-    return TensorArgument(tuple(map(int, tensor.shape)), name, tensor.element_size())
-
-
-def _storage(tensor: Any) -> int:
-    return int(tensor.untyped_storage()._cdata)
+    def argument(self, tensor: Any, outside: bool = False) -> TensorArgument:
+        """Describe a tensor of PyTorch, with its place."""
+        storage, before = self.storages.place(tensor, outside)
+        shape = tuple(map(int, tensor.shape))
+        strides = None if tensor.is_contiguous() else tuple(map(int, tensor.stride()))
+        offset = int(tensor.storage_offset())
+        return TensorArgument(shape, _type_name(tensor.dtype), tensor.element_size(), strides, offset, storage, before)
 
 
-def _name(function: Any) -> str:
-    """Return the name of an operator with its namespace, without its overload."""
-    schema = getattr(function, "_schema", None)
-    return f"higher_order.{function.name()}" if schema is None else schema.name.replace("::", ".")
+@lru_cache(maxsize=64)
+def _type_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
-def _mutated(function: Any) -> frozenset[str]:
-    """Return the names of the arguments that an operator writes."""
-    schema = getattr(function, "_schema", None)
-    if schema is None:
-        return frozenset()
-    return frozenset(each.name for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write)
+def _tensors(out: Any) -> Iterator[Any]:
+    """List the tensors in the results of an operator."""
+    import torch
+
+    if isinstance(out, torch.Tensor):
+        yield out
+    elif isinstance(out, tuple | list):
+        for each in out:
+            yield from _tensors(each)
 
 
-def _named(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Name the arguments as the schema does; the items of a list are numbered."""
-    schema = getattr(function, "_schema", None)
-    names = ("query", "key", "value") if schema is None else tuple(each.name for each in schema.arguments)
+def _allows_tf32(name: str, results: tuple[TensorArgument, ...]) -> bool:
+    """Check whether PyTorch's switches let a product of fp32 run in TF32."""
+    import torch
+
+    if not results or results[0].dtype != "float32":
+        return False
+    if name in CONVOLUTIONS or name == RECURRENT:
+        return bool(torch.backends.cudnn.allow_tf32)
+    return name in PRODUCTS and torch.get_float32_matmul_precision() != "highest"
+
+
+def _named(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Name the arguments as the schema does; the items of a list are numbered, unless they are whole numbers."""
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         if isinstance(value, list | tuple):
-            yield from ((f"{name}.{place}", item) for place, item in enumerate(value) if item is not None)
+            if value and all(type(item) in (int, bool) for item in value):
+                yield name, tuple(value)
+            else:
+                yield from ((f"{name}.{place}", item) for place, item in enumerate(value) if _is_named(item))
         elif value is not None:
             yield name, value
+
+
+def _is_named(item: Any) -> bool:
+    return item is not None and not isinstance(item, bool | int | float | str)
 
 
 def _modes(recorder: Recorder) -> tuple[Any, Any]:
@@ -144,8 +220,7 @@ def _modes(recorder: Recorder) -> tuple[Any, Any]:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            composite = isinstance(func, torch._ops.OpOverload) and _name(func) not in KEPT
-            if composite and func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+            if described(func).composite:
                 with self:
                     parts = func.decompose(*args, **kwargs)
                 if parts is not NotImplemented:
@@ -154,8 +229,10 @@ def _modes(recorder: Recorder) -> tuple[Any, Any]:
             recorder.see(func, args, kwargs, out)
             return out
 
+    recurrent = {torch.rnn_relu: 0, torch.rnn_tanh: 1, torch.lstm: 2, torch.gru: 3}
+
     class Functions(TorchFunctionMode):  # type: ignore[misc]
-        """Keeps attention on the meta device as one operator, which PyTorch would split there."""
+        """Keeps attention and recurrent layers on the meta device as one operator, which PyTorch would split there."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
@@ -163,6 +240,8 @@ def _modes(recorder: Recorder) -> tuple[Any, Any]:
                 return _fused_call(*args, **kwargs)
             if func is torch.nn.functional.dropout:
                 return _dropout(*args, **kwargs)
+            if func in recurrent and _is_one_call(args):
+                return _recurrent_call(recurrent[func], *args, **kwargs)
             return func(*args, **kwargs)
 
     return Operators(), Functions()
@@ -197,6 +276,41 @@ def _fused_operator() -> Any:
     import torch
 
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+
+def _is_one_call(args: tuple[Any, ...]) -> bool:
+    """Check whether a recurrent layer on the meta device runs as one call on a GPU, and needs no gradient here."""
+    import torch
+
+    if len(args) != 9 or not isinstance(args[2], list | tuple) or isinstance(args[3], list | tuple):
+        return False  # a packed sequence
+    needed = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (args[0], *args[2]))
+    return args[0].is_meta and not needed
+
+
+def _recurrent_call(
+    mode: int,
+    input: Any,
+    state: Any,
+    weights: Any,
+    has_biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Any:
+    """Run the one operator that stands for cuDNN's recurrent layers; the meta device would unroll them in time."""
+    import torch
+
+    hidden, cell = state if mode == LSTM else (state, None)
+    width, projected = weights[1].shape[1], hidden.shape[-1]
+    size = weights[0].shape[0] // GATES[mode]
+    out = torch.ops.aten._cudnn_rnn(
+        input, weights, 4 if has_biases else 2, None, hidden, cell, mode, size, projected if width != size else 0,
+        layers, batch_first, dropout, train, bidirectional, [], None,
+    )  # fmt: skip
+    return out[:3] if mode == LSTM else out[:2]
 
 
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:

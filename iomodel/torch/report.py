@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from iomodel.common import labels
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
@@ -41,8 +42,12 @@ class OperatorTraffic(Record):
         Tiles of the algorithm, the largest where none were chosen.
     seconds : float or None
         Time on the device, if one is given [s].
-    hbm_bytes : int or None
-        DRAM traffic behind the time [B].
+    hbm_bytes : int
+        DRAM traffic [B]: on a device that behind the time, else each tensor once for each pass over it.
+    vector_flops : int
+        Operations of scans, transforms, pooling and sorts, beside the FLOPs of products [FLOP].
+    at_least : str
+        What the counts leave out, so that FLOPs or seconds are at least those; empty where they are whole.
     """
 
     module: str
@@ -54,7 +59,15 @@ class OperatorTraffic(Record):
     flops: int
     tiles: Mapping[str, int] = FrozenDict()
     seconds: float | None = None
-    hbm_bytes: int | None = None
+    hbm_bytes: int = 0
+    vector_flops: int = 0
+    at_least: str = ""
+
+    def of_module(self, module: str) -> OperatorTraffic:
+        """Return the same traffic as that of another module."""
+        twin = object.__new__(OperatorTraffic)
+        twin.__dict__.update(self.__dict__, module=module)
+        return twin
 
     @property
     def group(self) -> tuple[Any, ...]:
@@ -74,24 +87,52 @@ class TrafficReport(Result, Tabular):
         The device, if one was given.
     notes : tuple of str
         What the counts leave out.
-    requested_bytes, flops : int
+    elapsed : float or None
+        Time of the program with the host's time of each operator, if that was given [s].
+    requested_bytes, hbm_bytes, flops, vector_flops : int
         Sums over all operators [B], [FLOP].
     seconds : float or None
         Sum of the times of all operators, one after the other [s].
+    flops_at_least, seconds_at_least : bool
+        True if an operator has products that are not counted, or not timed: the figures are then at least those.
     intensity : float
         FLOPs over requested bytes [FLOP/B].
     """
 
-    derived = ("requested_bytes", "flops", "seconds", "intensity")
+    derived = (
+        "requested_bytes", "hbm_bytes", "flops", "vector_flops", "seconds", "flops_at_least", "seconds_at_least",
+        "intensity",
+    )  # fmt: skip
 
     operators: tuple[OperatorTraffic, ...]
     hardware: Hardware | None = None
     notes: tuple[str, ...] = ()
+    elapsed: float | None = None
 
     @property
     def requested_bytes(self) -> int:
         """Bytes that the thread blocks of all operators ask for [B]."""
         return sum(each.requested_bytes for each in self.operators)
+
+    @property
+    def hbm_bytes(self) -> int:
+        """DRAM traffic of all operators [B]."""
+        return sum(each.hbm_bytes for each in self.operators)
+
+    @property
+    def vector_flops(self) -> int:
+        """Operations of all scans, transforms, pooling and sorts [FLOP]."""
+        return sum(each.vector_flops for each in self.operators)
+
+    @property
+    def flops_at_least(self) -> bool:
+        """True if some products are not counted."""
+        return any("flops" in each.at_least for each in self.operators)
+
+    @property
+    def seconds_at_least(self) -> bool:
+        """True if some products are not timed."""
+        return any(each.at_least for each in self.operators)
 
     @property
     def flops(self) -> int:
@@ -152,7 +193,8 @@ class TrafficReport(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the tables of the terminal: modules, then operators."""
         timed = self.hardware is not None
-        columns = ("", ">calls", ">requests [MB]", ">GFLOP", ">FLOP/B", *((">time [us]",) if timed else ()))
+        counted = ("", ">calls", f">{labels.REQUESTS} [MB]", ">GFLOP", f">{labels.USEFUL_OVER_REQUESTS} [FLOP/B]")
+        columns = (*counted, *((">time [us]",) if timed else ()))
         modules = sorted(
             ((name, each) for name, each in self.by_module().items() if name.count(".") < DEPTH), key=lambda e: e[0]
         )
@@ -188,7 +230,9 @@ def _sum(key: str, members: list[OperatorTraffic]) -> OperatorTraffic:
         requested_bytes=sum(each.requested_bytes for each in members),
         flops=sum(each.flops for each in members),
         seconds=sum(each.seconds or 0.0 for each in timed) if timed else None,
-        hbm_bytes=sum(each.hbm_bytes or 0 for each in timed) if timed else None,
+        hbm_bytes=sum(each.hbm_bytes for each in members),
+        vector_flops=sum(each.vector_flops for each in members),
+        at_least=next((each.at_least for each in members if each.at_least), ""),
     )
 
 

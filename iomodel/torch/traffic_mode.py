@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import as_integer, as_mapping
+from iomodel.common.validation import as_integer, as_mapping, finite
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.torch.accounting import Accounting, Rule
-from iomodel.torch.operator_call import OperatorCall, write_calls
+from iomodel.torch.operator_call import OperatorCall, kept_at_end, write_calls
 from iomodel.torch.report import TrafficReport
 
 
@@ -25,6 +25,7 @@ def traffic(
     tiles: Mapping[str, int] | None = None,
     attention: str | None = None,
     operators: Mapping[str, Rule] | None = None,
+    host: float | None = None,
 ) -> TrafficReport:
     """Count the bytes and FLOPs of recorded calls of operators; PyTorch is not needed.
 
@@ -32,7 +33,7 @@ def traffic(
     ----------
     calls : iterable of OperatorCall
         The calls, in order.
-    hardware, tiles, attention, operators :
+    hardware, tiles, attention, operators, host :
         As for :class:`TrafficMode`.
 
     Raises
@@ -48,7 +49,7 @@ def traffic(
     >>> report.requested_bytes, report.flops
     (7168, 65536)
     """
-    return _accounting(hardware, tiles, attention, operators).report(_checked(calls))
+    return _accounting(hardware, tiles, attention, operators, host).report(_checked(calls))
 
 
 class TrafficMode:
@@ -73,6 +74,9 @@ class TrafficMode:
     operators : mapping of str to function, optional
         Rules for operators of your own: a function that takes an :class:`OperatorCall` and returns the name of an
         algorithm and a workload.
+    host : float, optional
+        Time of the host to launch one operator [s]; the report's `elapsed` is then the time of the program, which waits
+        for its host where operators are short.
 
     Attributes
     ----------
@@ -100,10 +104,12 @@ class TrafficMode:
         tiles: Mapping[str, int] | None = None,
         attention: str | None = None,
         operators: Mapping[str, Rule] | None = None,
+        host: float | None = None,
     ) -> None:
-        self._accounting = _accounting(hardware, tiles, attention, operators)
+        self._accounting = _accounting(hardware, tiles, attention, operators, host)
         self._calls: list[OperatorCall] = []
         self._recorder: Any = None
+        self._storages: Any = None
 
     @property
     def calls(self) -> tuple[OperatorCall, ...]:
@@ -126,9 +132,11 @@ class TrafficMode:
         except (ImportError, OSError) as error:
             reason = "not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
             raise InputError(f"torch: {reason}; TrafficMode needs it: pip install 'iomodel[torch]'") from None
-        from iomodel.torch.recorder import Recorder
+        from iomodel.torch.recorder import Recorder, Storages
 
-        self._recorder = Recorder(self._calls.append)
+        if self._storages is None:
+            self._storages = Storages()
+        self._recorder = Recorder(self._calls.append, self._storages)
         self._recorder.__enter__()
         return self
 
@@ -137,9 +145,11 @@ class TrafficMode:
     ) -> None:
         recorder, self._recorder = self._recorder, None
         recorder.__exit__(kind, error, traceback)
+        alive = self._storages.alive()
+        self._calls[:] = [kept_at_end(call, alive) for call in self._calls]
 
 
-def _accounting(hardware: Any, tiles: Any, attention: Any, operators: Any) -> Accounting:
+def _accounting(hardware: Any, tiles: Any, attention: Any, operators: Any, host: Any = None) -> Accounting:
     """Validate the choices."""
     sizes = as_mapping("tiles", {} if tiles is None else tiles, "{'block_m': 128, 'block_n': 128, 'block_k': 64}")
     for name, size in sizes.items():
@@ -155,7 +165,18 @@ def _accounting(hardware: Any, tiles: Any, attention: Any, operators: Any) -> Ac
         tiles=FrozenDict(sizes),
         attention=None if attention is None else find_algorithm(attention).name,
         operators=FrozenDict(rules),
+        host=_host(host),
     )
+
+
+def _host(seconds: Any) -> float | None:
+    if seconds is None:
+        return None
+    if not finite(seconds) or seconds < 0:
+        raise InputError(
+            f"host: {shown(seconds)} given; allowed: the host's time of an operator in seconds, such as 2e-5"
+        )
+    return float(seconds)
 
 
 def _checked(calls: Any) -> list[OperatorCall]:

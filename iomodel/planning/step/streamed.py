@@ -29,7 +29,13 @@ class StreamSetting(Protocol):
 
 
 def streamed(
-    at: StreamSetting, title: str, tensors: Mapping[str, int], flops: int, blocks: int, matrix: bool = True
+    at: StreamSetting,
+    title: str,
+    tensors: Mapping[str, int],
+    flops: int,
+    blocks: int,
+    matrix: bool = True,
+    dram: int | None = None,
 ) -> Span:
     """Time a kernel that moves each tensor once, in one launch.
 
@@ -47,6 +53,8 @@ def streamed(
         Thread blocks [-].
     matrix : bool
         The FLOPs are those of matrix instructions; otherwise they are reported, and hidden behind the bytes.
+    dram : int, optional
+        DRAM traffic, if some of the bytes are in the L2 [B].
     """
     runs = -(-flops // (2 * TILE**3)) if matrix else 0
     work = KernelWork(
@@ -64,7 +72,7 @@ def streamed(
         outer=None,
         inner=None,
         parts=1,
-        streamed=sum(tensors.values()),
+        streamed=sum(tensors.values()) if dram is None else dram,
     )
     known = rates(at.clock.device, at.dtype)
     timed = kernel_time(work, None, False, known, PIPELINED, Launched(), at.clock.parameters)

@@ -1,0 +1,195 @@
+"""Times of the kernels of eager PyTorch on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, prod
+
+from iomodel.common.cache import per_device
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.devices.rates import Rates, has_rates, rates
+from iomodel.planning.step.streamed import streamed
+from iomodel.timing.layer_clock import LayerClock
+from iomodel.timing.span import Span
+from iomodel.torch.convolutions import Convolution
+from iomodel.torch.eager_kernels import THREADS, EagerKernel
+from iomodel.torch.recurrent import RecurrentLayers
+
+FP32: Mapping[str, tuple[float, float]] = FrozenDict({
+    "sm_70": (0.8, 0.7), "sm_75": (0.5, 0.4), "sm_80": (0.75, 0.65), "sm_86": (0.58, 0.42), "sm_89": (0.5, 0.36),
+    "sm_90": (0.76, 0.75), "sm_100": (0.6, 0.5), "l4": (0.42, 0.3), "h100-pcie": (0.7, 0.58),
+})  # fmt: skip
+"""Share of the fp32 peak that a long product without TF32 reaches, plain and with a transposed second operand, as of a
+linear layer, by architecture or device [-]. Those of sm_70, sm_75, sm_80 and sm_100 are not read off rows."""
+FP32_ELSEWHERE = (0.55, 0.45)
+"""The same on other architectures [-]."""
+CONVOLUTION: Mapping[str, tuple[float, float]] = FrozenDict({
+    "pointwise": (1.0, 0.9),
+    "dense": (2.5, 0.9),
+    "transposed": (3.5, 0.9),
+    "deep": (4.0, 0.4),
+    "deep transposed": (5.5, 0.7),
+    "grouped": (6.0, 0.1),
+})  # fmt: skip
+"""Passes over the tensors of a convolution, with those that change their layout, and share of the peak that its
+products reach, by kind [-]: of one or two axes, of three axes, and with groups of several channels. The products follow
+the changes of layout; they take the instruction of single warps."""
+DEPTHWISE_FIXED, DEPTHWISE_EACH = 120.0, 22.0
+"""Operations of a depthwise convolution per output, and per element of its filter [-]."""
+CHANNEL_TILE, TERM_TILE = 32, 8
+"""Channels that a convolution pads its outputs and its inputs to [-]."""
+LOAD_CLOCKS = 870.0
+"""Time from a load to its data in a kernel that awaits each load [clk]."""
+STEP = 9e-6
+"""Time of a step of a recurrent layer beside its bytes and FLOPs [s]."""
+
+
+@dataclass(frozen=True)
+class EagerClock:
+    """A timer of the kernels that eager PyTorch launches on one device."""
+
+    device: Hardware
+    layers: LayerClock
+    transposed: LayerClock
+    dtype = ""
+    """The type of kernels without products."""
+
+    @property
+    def clock(self) -> LayerClock:
+        """The timer of linear layers and declared elementwise kernels."""
+        return self.layers
+
+    @property
+    def known(self) -> Rates:
+        """Rates of kernels without products."""
+        return rates(self.device, self.dtype)
+
+    def kernel(self, title: str, kernel: EagerKernel, resident: int = 0) -> Span:
+        """Time a kernel; `resident` bytes of what it reads are in the L2 [B]."""
+        known = self.known
+        again = kernel.rereads(known.units, known.last_cache)
+        dram = kernel.read - min(resident, kernel.read) + again + kernel.written
+        tensors = {"read": kernel.read + kernel.again, "written": kernel.written}
+        if not sum(tensors.values()):
+            return Span(0.0, 0, 0, 0, ())
+        span = streamed(self, title, tensors, 0, kernel.blocks, dram=dram)
+        limits = {**dict(span.breakdown), **self._limits(kernel, dram, known)}
+        launch = limits.pop("launch", 0.0)
+        return Span(max(span.seconds, launch + max(limits.values())), dram, kernel.requested, 0, tuple(limits.items()))
+
+    def _limits(self, kernel: EagerKernel, dram: int, known: Rates) -> dict[str, float]:
+        """Time the limits of a kernel beside its bytes [s]."""
+        limits = {"hbm": dram / (known.hbm * kernel.share)}
+        if kernel.operations and known.fp32:
+            limits["fp32"] = kernel.operations / known.fp32
+        if kernel.in_flight and known.clock and known.units:
+            at_work = min(kernel.blocks, known.units * (THREADS // kernel.threads))
+            waits = (kernel.read + kernel.again) / (at_work * kernel.in_flight)
+            limits["latency"] = waits * LOAD_CLOCKS / known.clock
+        return limits
+
+    def peak(self, dtype: str, warps: bool = False) -> float | None:
+        """Return the peak of a type of products, that of fp32 for TF32 where there is none [FLOP/s].
+
+        `warps` takes the instruction of single warps.
+        """
+        for name in (dtype, "fp32") if dtype == "tf32" else (dtype,):
+            if has_rates(self.device, name):
+                known = rates(self.device, name)
+                return known.warp_matrix if warps else known.peak
+        return None
+
+    def convolution(self, conv: Convolution, dtype: str, kernel: EagerKernel, resident: int = 0) -> Span | None:
+        """Time a convolution as products of padded channels; None where the device has no peak of the type."""
+        if conv.depthwise:
+            outputs = conv.results * conv.groups * conv.positions * conv.channels
+            each = DEPTHWISE_FIXED + DEPTHWISE_EACH * prod(conv.kernel)
+            span = self.kernel("convolution", replace(kernel, operations=outputs * each), resident)
+            return replace(span, flops=conv.flops)
+        peak = self.peak(dtype, warps=True)
+        if peak is None:
+            return None
+        passes, share = CONVOLUTION[kind_of(conv)]
+        span = self.kernel("convolution", kernel, resident)
+        launch = self.known.launch or 0.0
+        seconds = passes * max(0.0, span.seconds - launch) + padded_flops(conv) / (share * peak)
+        if conv.biased:
+            seconds += 2 * kernel.written / self.known.hbm
+        return replace(span, seconds=seconds + launch, hbm_bytes=int(passes * span.hbm_bytes), flops=conv.flops)
+
+    def products(self, flops: int, dtype: str, kernel: EagerKernel, resident: int = 0) -> Span | None:
+        """Time products that no tile is known for, at the peak of their type; None where the device has none."""
+        peak = self.peak(dtype)
+        return None if peak is None else _at_least(self.kernel("products", kernel, resident), flops / peak, flops)
+
+    def recurrent(self, layers: RecurrentLayers, dtype: str, kernel: EagerKernel) -> Span | None:
+        """Time recurrent layers, whose steps follow one another."""
+        peak = self.peak(dtype)
+        if peak is None:
+            return None
+        return _at_least(self.kernel("recurrent", kernel), max(layers.steps * STEP, layers.flops / peak), layers.flops)
+
+
+def kind_of(conv: Convolution) -> str:
+    """Name the kind of a convolution that its rate goes by."""
+    if prod(conv.kernel) == 1:
+        return "pointwise"
+    if conv.groups > 1:
+        return "grouped"
+    if len(conv.kernel) == 3:
+        return "deep transposed" if conv.transposed else "deep"
+    return "transposed" if conv.transposed else "dense"
+
+
+def padded_flops(conv: Convolution) -> float:
+    """Compute the FLOPs of a convolution with its channels padded [FLOP]."""
+    inner = max(1, conv.terms // max(1, prod(conv.kernel)))
+    padding = _padded(inner, TERM_TILE) / inner * _padded(conv.channels, CHANNEL_TILE) / conv.channels
+    return conv.flops * padding
+
+
+def _padded(length: int, tile: int) -> int:
+    return ceil(length / tile) * tile
+
+
+def _at_least(span: Span, seconds: float, flops: int) -> Span:
+    """Return a span that takes at least some time for its products."""
+    launch = max(0.0, span.seconds - max((value for _, value in span.breakdown), default=0.0))
+    return Span(
+        max(span.seconds, seconds + launch),
+        span.hbm_bytes,
+        span.requested_bytes,
+        flops,
+        (*span.breakdown, ("matrix", seconds)),
+    )
+
+
+@per_device
+def eager_clock(device: Hardware) -> EagerClock:
+    """Return the timer of a device.
+
+    Raises
+    ------
+    SpecError
+        The device has no bandwidth.
+    """
+    plain, transposed = FP32.get(device.id or "", FP32.get(device.architecture or "", FP32_ELSEWHERE))
+    if isinstance(device.quantities.get("measured.gemm_fp32"), Quantity):
+        return EagerClock(device, LayerClock(device), LayerClock(device))
+    clocks = (LayerClock(device, shares=FrozenDict(fp32=share)) for share in (plain, transposed))
+    return EagerClock(device, next(clocks), next(clocks))
+
+
+def queued(times: Sequence[float], host: float) -> float:
+    """Compute the time of kernels that a host launches one after the other, each after `host` seconds of its own [s].
+
+    >>> queued([1.0, 5.0, 1.0], 2.0)
+    10.0
+    """
+    end = 0.0
+    for place, seconds in enumerate(times, 1):
+        end = max(end, place * host) + seconds
+    return end

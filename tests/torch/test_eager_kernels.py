@@ -1,0 +1,217 @@
+"""Laws of the counts and times of single operators: convolutions, products, passes, what is left out."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel import InputError
+from iomodel.torch import OperatorCall, TensorArgument, TrafficReport, traffic
+
+GPU = "h100-sxm5"
+
+
+def tensor(*shape: int, dtype: str = "float32", size: int = 4, **place: Any) -> TensorArgument:
+    return TensorArgument(shape, dtype, size, **place)
+
+
+def call(name: str, *inputs: TensorArgument, out: TensorArgument | None = None, **arguments: Any) -> OperatorCall:
+    names = ("self", "other", "third")
+    outputs = (inputs[0] if out is None else out,)
+    return OperatorCall(f"aten.{name}", dict(zip(names, inputs, strict=False)), outputs, arguments=arguments)
+
+
+def convolution(
+    source: tuple[int, ...], weight: tuple[int, ...], result: tuple[int, ...], **arguments: Any
+) -> OperatorCall:
+    inputs = {"input": tensor(*source), "weight": tensor(*weight)}
+    return OperatorCall("aten.convolution", inputs, (tensor(*result),), arguments=arguments)
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 5)), min_size=1, max_size=3),
+)
+def test_flops_of_a_convolution_are_those_of_its_loops(
+    batch: int, groups: int, inner: int, outer: int, axes: list[tuple[int, int]]
+) -> None:
+    kernel, lengths = [k for k, _ in axes], [n for _, n in axes]
+    ends = [k + n - 1 for k, n in axes]
+    weight = (groups * outer, inner, *kernel)
+    plain = convolution((batch, groups * inner, *ends), weight, (batch, groups * outer, *lengths), groups=groups)
+    loops = sum(
+        2 * inner for _ in range(batch * groups * outer) for _ in range(prod(lengths)) for _ in range(prod(kernel))
+    )
+    assert traffic([plain]).flops == loops
+    turned = convolution(
+        (batch, groups * outer, *lengths), weight, (batch, groups * inner, *ends), groups=groups, transposed=True
+    )
+    assert traffic([turned]).flops == loops
+    back = OperatorCall(
+        "aten.convolution_backward",
+        {"grad_output": plain.outputs[0], **plain.inputs},
+        tuple(plain.inputs.values()),
+        arguments={"groups": groups, "output_mask": (True, True, False)},
+    )
+    assert traffic([back]).flops == 2 * loops
+
+
+def test_a_convolution_takes_the_time_of_its_products() -> None:
+    small, large = (
+        traffic([convolution((8, 512, 64, 64), (512, 512, k, k), (8, 512, 64, 64), tf32=True)], GPU) for k in (1, 7)
+    )
+    assert large.seconds > 10 * small.seconds > 0
+    exact = convolution((8, 512, 64, 64), (512, 512, 7, 7), (8, 512, 64, 64))
+    assert traffic([exact], GPU).seconds > large.seconds
+
+
+@pytest.mark.parametrize("device", ["t4", "v100-sxm2-16gb", "v100-sxm2-32gb", "gb10", "apple-m1", "apple-m4-max"])
+def test_an_elementwise_operator_needs_no_matrix_peak(device: str) -> None:
+    x = tensor(1 << 12, 1 << 12)
+    seconds = traffic([call("relu", x)], device).seconds
+    assert seconds is not None
+    bandwidth = iomodel.hardware(device).quantities["memory.hbm.bandwidth"].value
+    assert 1 < seconds * bandwidth / (2 * x.bytes) < 1.3
+
+
+def test_products_that_are_not_counted_make_the_figures_at_least() -> None:
+    x = tensor(64, 64)
+    report = traffic([call("linalg_solve", x), call("relu", x)], GPU)
+    assert report.flops_at_least
+    assert report.seconds_at_least
+    assert TrafficReport.from_json(report.to_json()) == report
+    assert report.to_dict()["flops_at_least"] is True
+    whole = traffic([call("relu", x), call("softmax", x)], GPU)
+    assert not whole.flops_at_least
+    assert not whole.seconds_at_least
+    wide = tensor(64, 64, dtype="float64", size=8)
+    product = OperatorCall("aten.mm", {"self": wide, "mat2": wide}, (wide,))
+    untimed = traffic([product], "t4" if "fp64" not in _peaks("t4") else "apple-m1")
+    assert untimed.seconds_at_least
+    assert not untimed.flops_at_least
+
+
+def _peaks(device: str) -> set[str]:
+    paths = iomodel.hardware(device).quantities
+    return {path.rpartition(".")[2] for path in paths if path.startswith("compute.peak.")}
+
+
+def test_a_broadcast_tensor_comes_from_memory_once() -> None:
+    table, column = tensor(1 << 15, 1 << 13), tensor(1 << 15, 1)
+    divided = OperatorCall("aten.div", {"self": table, "other": column}, (table,), pointwise=True)
+    report = traffic([divided], GPU)
+    assert report.hbm_bytes == 2 * table.bytes + column.bytes
+    assert report.requested_bytes == 3 * table.bytes
+    expanded = tensor(1 << 15, 1 << 13, strides=(1, 0))
+    same = OperatorCall("aten.div", {"self": table, "other": expanded}, (table,), pointwise=True)
+    assert traffic([same], GPU).hbm_bytes == report.hbm_bytes
+
+
+def test_a_matrix_times_a_vector_is_a_stream() -> None:
+    matrix, vector = tensor(2048, 1 << 20), tensor(1 << 20, 1)
+    report = traffic([OperatorCall("aten.mm", {"self": matrix, "mat2": vector}, (tensor(2048, 1),))], GPU)
+    copy = traffic([call("relu", tensor(2048, 1 << 19))], GPU)  # reads half, and writes half
+    assert report.flops == 2 * 2048 << 20
+    assert report.seconds == pytest.approx(copy.seconds, rel=0.02)
+
+
+def test_passes_are_those_of_the_kernels() -> None:
+    long, short = tensor(4096, 1 << 18), tensor(1 << 18, 4096)
+    assert traffic([call("_softmax", long, dim=1)]).hbm_bytes == 4 * long.bytes
+    assert traffic([call("_softmax", short, dim=1)]).hbm_bytes == 2 * short.bytes
+    one = tensor()
+    loss = call("mse_loss", short, short, out=one, reduction=1)
+    assert traffic([loss]).hbm_bytes == 4 * short.bytes + one.bytes
+    assert traffic([call("mse_loss", short, short, reduction=0)]).hbm_bytes == 3 * short.bytes
+    images = tensor(16, 64, 256, 256)
+    normalized = {training: call("_native_batch_norm_legit", images, training=training) for training in (True, False)}
+    assert [traffic([each]).hbm_bytes // images.bytes for each in normalized.values()] == [3, 2]
+
+
+def test_few_blocks_take_longer() -> None:
+    few, many = (
+        traffic(
+            [call("native_layer_norm", tensor(rows, (1 << 26) // rows), normalized_shape=((1 << 26) // rows,))], GPU
+        )
+        for rows in (16, 1 << 16)
+    )
+    assert few.seconds > 10 * many.seconds
+
+
+def test_what_fits_the_l2_is_not_read_from_memory_again() -> None:
+    def pair(size: int) -> list[OperatorCall]:
+        first, second, third = (tensor(size, storage=number, outside=not number) for number in range(3))
+        return [call("relu", first, out=second), call("relu", second, out=third)]
+
+    small, large = 1 << 20, 1 << 28
+    assert traffic(pair(small), GPU).hbm_bytes == 3 * 4 * small
+    assert traffic(pair(large), GPU).hbm_bytes == 4 * 4 * large
+
+
+@given(st.lists(st.integers(1, 1 << 22), min_size=1, max_size=20), st.floats(0, 1e-3))
+def test_a_program_waits_for_its_host(sizes: list[int], host: float) -> None:
+    calls = [call("relu", tensor(size)) for size in sizes]
+    report = traffic(calls, GPU, host=host)
+    assert report.seconds is not None
+    assert report.elapsed is not None
+    assert report.elapsed >= max(report.seconds, len(sizes) * host)
+    assert report.elapsed <= report.seconds + len(sizes) * host + 1e-12
+
+
+def test_a_program_of_short_operators_is_told() -> None:
+    (note,) = traffic([call("relu", tensor(64))] * 8, GPU).notes
+    assert "waits for its host" in note
+    assert not traffic([call("relu", tensor(1 << 28))] * 8, GPU).notes
+
+
+def test_attention_that_no_fused_kernel_takes_runs_as_separate_operators() -> None:
+    wide = tensor(8, 16, 512, 1024, dtype="float16", size=2)
+    names = ("query", "key", "value")
+    attention = OperatorCall("aten._scaled_dot_product_flash_attention", dict.fromkeys(names, wide), (wide,))
+    report = traffic([attention], "l40s")
+    assert report.operators[0].algorithm == "eager"
+    assert report.flops == 4 * 8 * 16 * 512**2 * 1024
+
+
+def test_vector_operations_are_apart_from_flops() -> None:
+    x = tensor(32, 1 << 10)
+    scan = traffic([call("cumsum", x, dim=1)])
+    assert (scan.flops, scan.vector_flops) == (0, x.elements)
+    spectrum = tensor(32, 513, dtype="complex64", size=8)
+    transform = traffic([call("_fft_r2c", x, out=spectrum, dim=(1,))])
+    assert transform.vector_flops > 0
+    pooled = traffic([call("avg_pool2d", tensor(4, 8, 32, 32), out=tensor(4, 8, 16, 16), kernel_size=(2, 3))])
+    assert pooled.vector_flops == 4 * 8 * 16 * 16 * 6
+
+
+@given(st.integers(1, 4), st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))
+def test_flops_of_grouped_products(groups: int, rows: int, terms: int, columns: int) -> None:
+    bf16 = {"dtype": "bfloat16", "size": 2}
+    by_rows = OperatorCall(
+        "aten._grouped_mm",
+        {"self": tensor(groups * rows, terms, **bf16), "mat2": tensor(groups, terms, columns, **bf16)},
+        (tensor(groups * rows, columns, **bf16),),
+    )
+    stacked = OperatorCall(
+        "aten._grouped_mm",
+        {"self": tensor(groups, rows, terms, **bf16), "mat2": tensor(groups, terms, columns, **bf16)},
+        (tensor(groups, rows, columns, **bf16),),
+    )
+    assert traffic([by_rows]).flops == traffic([stacked]).flops == 2 * groups * rows * terms * columns
+
+
+def test_what_is_no_convolution_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"inputs\.weight of aten\.convolution: shape \(4, 4\) given"):
+        traffic([convolution((1, 4, 8), (4, 4), (1, 4, 8))])
+    with pytest.raises(InputError, match=r"arguments\.groups: 3 given; allowed: a divisor of the 4 channels"):
+        traffic([convolution((1, 4, 8), (4, 4, 1), (1, 4, 8), groups=3)])
+    with pytest.raises(InputError, match="host: -1 given"):
+        traffic([], host=-1)
