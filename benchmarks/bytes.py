@@ -6,33 +6,47 @@ The rows of `tests/measured/bytes.csv` are for evaluation only. As in an audit, 
 the L2 may hold when the kernel ends: all that fits, or of a kernel that reads and writes at constant rates what the
 least recently used lines leave it. A row passes if it is inside an interval at most 1.5-fold wide, or if the nearer
 end of the interval is within 15 % and the interval is no wider than that. Rows of level `l2` count what leaves the L2.
+
+    python -m benchmarks.bytes --gpu [--judging]
+
+takes the counters of tests/measured/gpu/h200-sxm.jsonl.gz: level `requests` has what the SMs received from the L2
+(`l1tex__m_xbar2l1tex_read_bytes`) beside the exact count of three Triton kernels, level `dram reads` the interval of
+every kernel that is declared. The sectors that the slices of the L2 read (`lts__t_sectors_op_read`) are another figure:
+a line of the far partition passes two slices, and one that SMs ask for together passes none twice.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-import iomodel
-from iomodel.algorithms import algorithm
-from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.kinds import kind_of
-from iomodel.devices.device import as_device
-from iomodel.devices.rates import rates
-from iomodel.nests.execution import PIPELINED
-from iomodel.timing.dram import dram
-from iomodel.timing.in_phase import Caches
-from iomodel.timing.work_at_point import demands
-from iomodel.workloads.call import ELEMENT_SIZE
-from iomodel.workloads.elementwise import Elementwise
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-MEASURED = Path(__file__).resolve().parents[1] / "tests" / "measured" / "bytes.csv"
+import iomodel  # noqa: E402
+from benchmarks.gpu_accuracy import told  # noqa: E402
+from iomodel.algorithms import algorithm  # noqa: E402
+from iomodel.counting.bound_call import BoundCall  # noqa: E402
+from iomodel.counting.kinds import kind_of  # noqa: E402
+from iomodel.devices.device import as_device  # noqa: E402
+from iomodel.devices.rates import rates  # noqa: E402
+from iomodel.nests.execution import PIPELINED  # noqa: E402
+from iomodel.timing.dram import dram  # noqa: E402
+from iomodel.timing.in_phase import Caches  # noqa: E402
+from iomodel.timing.work_at_point import demands  # noqa: E402
+from iomodel.workloads.call import ELEMENT_SIZE  # noqa: E402
+from iomodel.workloads.elementwise import Elementwise  # noqa: E402
+from tests.support.gpu_records import Record, attention, records  # noqa: E402
+
+MEASURED = ROOT / "tests" / "measured" / "bytes.csv"
 KINDS: dict[str, Any] = {"Attention": iomodel.Attention, "Linear": iomodel.Linear, "Elementwise": Elementwise}
 WIDEST, NEAREST = 1.5, 0.15
 
@@ -127,9 +141,41 @@ def judged() -> list[Judged]:
         return [Judged(row["name"], row["level"], *predicted(row), int(row["bytes"])) for row in csv.DictReader(file)]
 
 
+RECEIVED, READ = "l1tex__m_xbar2l1tex_read_bytes.sum [byte]", "dram__bytes_read.sum [byte]"
+STATISTICS = {"l", "m"}
+"""Tensors of the Triton kernels in fp32."""
+
+
+def requested(record: Record) -> int:
+    """Count the bytes that a Triton kernel of a record loads [B]."""
+    tiles = {"block_q": record.case["block_q"], "block_kv": record.case["block_kv"]}
+    reads = iomodel.cost(record.case["kernel"], attention(record.case), tiles).reads
+    return sum(4 * read if name in STATISTICS else 2 * read for name, read in reads.items())
+
+
+def of_gpu(judging: bool) -> Iterator[Judged]:
+    """Hold exact requests and the intervals of DRAM reads against the counters of a GPU."""
+    for record in records():
+        if record.section != "traffic" or record.judges is not judging or "q_len" not in record.case or record.error:
+            continue
+        name = str(record).removeprefix("traffic ")
+        if "kernel" in record.case:
+            count = requested(record)
+            yield Judged(name, "requests", count, count, record.values[RECEIVED])
+        answer = told(record)
+        if answer is not None:
+            written = round(answer.cost.hbm_writes * ELEMENT_SIZE[answer.workload.dtype])
+            low, high = (max(0, size - written) for size in answer.dram_bytes)
+            yield Judged(name, "dram reads", low, high, record.values[READ])
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", action="store_true", help="the counters of an H200")
+    parser.add_argument("--judging", action="store_true", help="with --gpu: the judging curves in place of the others")
+    given = parser.parse_args()
     table = Table("row", "level", "low [MB]", "high [MB]", "high / low", "measured [MB]", "outside by", "passes")
-    rows = judged()
+    rows = list(of_gpu(given.judging)) if given.gpu else judged()
     for row in rows:
         megabytes = (f"{size / 1e6:,.2f}" for size in (row.low, row.high))
         outside = "inside" if row.error == 0 else f"{row.error:.1%}"

@@ -1,9 +1,11 @@
-"""Compile the kernels of `triton_kernels.py`, `..._more.py` and `..._masked.py` for six architectures without a GPU.
+"""Compile the kernels of `triton_kernels.py`, `..._more.py`, `..._masked.py` and FlexAttention's without a GPU.
 
     pip install triton==3.9.0
     python benchmarks/triton_compiles.py compiles.csv [--count 3600] [--seed 0] [--seconds 3600] [--kernels NAME ...]
 
 With `--kernels` only those are drawn, for all architectures but sm_120, and every case is compiled to the end.
+FlexAttention's, `flex_forward`, `flex_decode`, `flex_backward` and `flex_backward_four`, are PyTorch's own templates
+(`triton_templates.py`); they are drawn by name, for eight architectures, and one in twelve is compiled to the end.
 
 Each compile appends a row. The cases are drawn at random, in the same order for the same seed; cases that the file
 already has are left out, so an interrupted run goes on where it stopped. A worker process compiles, because a failed
@@ -30,7 +32,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-LIMITS = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 100: 232_448, 120: 101_376}
+LIMITS = {
+    75: 65_536,
+    80: 166_912,
+    86: 101_376,
+    89: 101_376,
+    120: 101_376,
+    121: 101_376,
+    90: 232_448,
+    100: 232_448,
+    103: 232_448,
+}
 """Shared memory that a block may have, by architecture [B]."""
 
 FORWARD = "Q K V O : LSE : scale ~ q_len kv_len stride"
@@ -64,11 +76,13 @@ CAUSAL = (
     "forward_flex", "forward_selected", "forward_banded",
 )  # fmt: skip
 FLEX = ("forward_flex", "backward_flex")
+TEMPLATES = ("flex_forward", "flex_decode", "flex_backward", "flex_backward_four")
+"""Kernels that PyTorch's templates make; the tiles of the second kind of programs of the last are drawn too."""
 NAMED = "TRITON_COMPILES_NAMED"
 """The variable of the environment that tells a worker that kernels are named."""
 SPARSE_BLOCK = 128
 """Rows of a block of a sparse mask; the tiles of a loop divide it."""
-KEY = ("kernel", "arch", "M", "N", "d", "dtype", "warps", "stages", "causal")
+KEY = ("kernel", "arch", "M", "N", "d", "dtype", "warps", "stages", "causal", "M2", "N2")
 MEASURED = ("instruction", "shared", "tmem", "registers", "stack", "spill", "error")
 FIELDS = ("triton", *KEY, *MEASURED)
 
@@ -103,11 +117,33 @@ def drawn(rng: random.Random, kernels: Sequence[str] = ()) -> tuple[Any, ...]:
             return kernel, arch, m, n, d, dtype, warps, stages, causal
 
 
+def drawn_template(rng: random.Random, kernel: str) -> tuple[Any, ...]:
+    """One case of a template; tiles divide the blocks of the mask, and a program steps by a part of its own tile."""
+    while True:
+        arch = rng.choices([80, 86, 89, 90, 100, 103, 120, 121], [6, 4, 2, 6, 5, 2, 4, 1])[0]
+        m, n, m2, n2 = (rng.choices([16, 32, 64, 128], [1, 3, 5, 4])[0] for _ in range(4))
+        if kernel == "flex_decode":
+            m = rng.choice([16, 16, 32, 64])
+        d, warps = rng.choices([32, 64, 128, 256], [1, 4, 5, 2])[0], rng.choices([2, 4, 8], [1, 5, 4])[0]
+        stages, dtype = rng.choices([1, 2, 3, 4, 5], [3, 4, 4, 2, 1])[0], rng.choice(["fp16", "bf16"])
+        case = kernel, arch, m, n, d, dtype, warps, stages, int(rng.random() < 0.5)
+        wide = n * 2 * d + 2 * m * n if "backward" in kernel else m * (n + d)
+        if wide > 320 * 32 * warps:
+            continue
+        if not kernel.startswith("flex_backward"):
+            return case
+        if n % m == 0 and kernel == "flex_backward":
+            return (*case, n, m)
+        if n % m == 0 == m2 % n2 and (m2, n2) != (n, m):
+            return (*case, m2, n2)
+
+
 def cases(count: int, seed: int, kernels: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
     """Distinct cases, in the order of the seed."""
     rng, seen = random.Random(seed), set()
     while len(seen) < count:
-        case = drawn(rng, kernels)
+        kernel = rng.choice(kernels) if kernels else ""
+        case = drawn_template(rng, kernel) if kernel in TEMPLATES else drawn(rng, kernels)
         if case not in seen:
             seen.add(case)
             yield case
@@ -120,7 +156,11 @@ def source(case: tuple[Any, ...]) -> Any:
     import triton_kernels_more
     from triton.compiler import ASTSource
 
-    kernel, _, m, n, d, dtype, _, _, causal = case
+    kernel, _, m, n, d, dtype, _, _, causal, *further = case
+    if kernel in TEMPLATES:
+        import triton_templates
+
+        return triton_templates.source(kernel.removesuffix("_four"), (m, n, *further), d, dtype, bool(causal))
     typed = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8e4nv"}[dtype]
     pointers, integers = KERNELS[kernel].split("~")
     tensors, floats, others = ([*part.split()] for part in pointers.split(":"))
@@ -150,8 +190,10 @@ class StoppedError(Exception):
 def assembled_too(case: tuple[Any, ...]) -> bool:
     """Compile one case of five to the end, the others until memory is allocated, in a third of the time.
 
-    Where kernels are named, all of their cases are.
+    Where kernels are named, all of their cases are; of the templates, one in twelve.
     """
+    if case[0] in TEMPLATES:
+        return zlib.crc32(repr(case).encode()) % 12 == 0
     return NAMED in os.environ or zlib.crc32(repr(case).encode()) % 5 == 0
 
 
@@ -164,7 +206,7 @@ def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
 
     passes = compiler.nvidia.passes.ttgpuir
     lowering = passes.add_to_llvmir
-    arch, row = case[1], dict(zip(KEY, case, strict=True)) | {"triton": version("triton")}
+    arch, row = case[1], dict(zip(KEY, case)) | {"triton": version("triton")}  # noqa: B905
 
     def stages_seen(*given: Any) -> tuple[str, str] | None:
         if not given:
@@ -274,7 +316,10 @@ def rows(wanted: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
         except (EOFError, OSError):
             worker.join()
             worker = None
-            yield dict(zip(KEY, case, strict=True)) | {"triton": version("triton"), "error": "crash of the compiler"}
+            yield dict(zip(KEY, case)) | {  # noqa: B905
+                "triton": version("triton"),
+                "error": "crash of the compiler",
+            }
     if worker is not None and pipe is not None:
         pipe.send(None)
         worker.join()
@@ -286,14 +331,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=3600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--kernels", nargs="*", default=(), choices=list(KERNELS))
+    parser.add_argument("--kernels", nargs="*", default=(), choices=[*KERNELS, *TEMPLATES])
     given = parser.parse_args()
     if given.kernels:
         os.environ[NAMED] = "1"
     done = set()
     if given.file.exists():
         with given.file.open(newline="") as file:
-            done = {tuple(str(row[name]) for name in KEY) for row in csv.DictReader(file)}
+            done = {tuple(row[name] for name in KEY if row.get(name)) for row in csv.DictReader(file)}
     wanted = [case for case in cases(given.count, given.seed, given.kernels) if tuple(map(str, case)) not in done]
     print(f"{len(done)} done, {len(wanted)} to compile")
     end = time.monotonic() + given.seconds

@@ -27,6 +27,7 @@ extensions = [
     "mathml",
     "notebook_downloads",
     "notebook_sockets",
+    "search_order",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 

@@ -8,13 +8,16 @@ from typing import Any
 from iomodel.explorer.built import whole_page
 
 ROOT = Path(__file__).resolve().parents[2]
+WITHOUT = '<meta name="iomodel-docs" content="">'
+"""The address of the docs in a page that is alone; on the site it is beside them."""
 FOLDER = ROOT / "docs" / "_build" / "explorer"
 
 
 def build(_: Any, config: Any) -> None:
     """Write the page into a folder whose files are copied to the site."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "explorer-page.html").write_text(whole_page(), encoding="utf-8")
+    html = whole_page().replace(WITHOUT, WITHOUT.replace('content=""', 'content="./"'), 1)
+    (FOLDER / "explorer-page.html").write_text(html, encoding="utf-8")
     config.html_extra_path = [*config.html_extra_path, str(FOLDER)]
 
 

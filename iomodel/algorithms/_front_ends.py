@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iomodel.nests.division import Division
 from iomodel.nests.front_end import FrontEnd
 
 _FLASH = "github.com/Dao-AILab/flash-attention at 0251105a"
@@ -15,6 +16,8 @@ FLASH_ATTENTION_2 = FrontEnd(
     masks=_MASKS,
     page_step=256,
     packs="one query",
+    # num_splits_heuristic, with two places on an SM and rows in 64s (set_params_splitkv).
+    division=Division(rows=64, per_sm=2, filled=0.8, enough=0.85, most=128),
 )
 _FLASH_ATTENTION_3 = FrontEnd(
     # Lines 381 and 431 (rows are packed with several splits), 721 (one dtype), 1370 (deterministic).
@@ -24,6 +27,7 @@ _FLASH_ATTENTION_3 = FrontEnd(
     masks=_MASKS,
     splits="packed",
     deterministic=256,
+    division=Division(rows=128, per_sm=1, filled=0.8, enough=0.85, most=128, whole=4),  # hopper/heuristics.h
 )
 _FLASH_ATTENTION_1 = FrontEnd(
     cite="github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/fmha_api.cpp: q, k and v have as many "
@@ -57,11 +61,14 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="always",
     ),
     "xformers": FrontEnd(
+        # Last of _dispatch_fw_priority_list (xformers/ops/fmha/dispatch.py), and after FlashAttention in PyTorch's
+        # priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
         cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha/attention_forward_generic.cu, "
         "kernel_forward.h",
         features=("bias", "dropout"),
         masks=_MASKS,
         packs="never",
+        last=True,
     ),
     "sageattention": FrontEnd(
         cite="github.com/thu-ml/SageAttention, sageattention/core.py: is_causal alone",
@@ -86,11 +93,13 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="always",
     ),
     "triton": FrontEnd(
-        cite="github.com/triton-lang/triton, python/tutorials/06-fused-attention.py: as many heads of K and V as of Q",
+        cite="github.com/triton-lang/triton, python/tutorials/06-fused-attention.py: as many heads of K and V as of Q; "
+        "a tutorial, which no library launches",
         features=(),
         masks=("full", "causal"),
         packs="never",
         grouped=False,
+        last=True,
     ),
     "triton-amd": FrontEnd(
         cite="github.com/ROCm/aiter at 00c3bdaf, aiter/ops/triton/mha.py",

@@ -11,6 +11,7 @@ from sympy import Expr, Integer, Min
 
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.execution import BARRIERS
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, d
@@ -55,12 +56,18 @@ FP32 = tuple(
     for half in (NARROW, WIDE)
 )
 FORWARD = (NARROW, WIDE, *FP32)
+STAGED = replace(
+    BARRIERS,
+    cite=f"{NARROW.cite}: all warps wait for each other between a product, the softmax and the next product, each of "
+    "which begins with the loads of its own first slices",
+)
 
 XFORMERS = Implementation(
     "xformers",
     "CUTLASS's fused attention, as in xFormers and PyTorch (CUDA)",
     NARROW.cite,
     residency={"forward": FORWARD},
+    execution={"forward": STAGED},
     tiles=shipped_tiles("xformers", "flash2"),
     front_end=front_end("xformers"),
 )

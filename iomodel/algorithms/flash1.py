@@ -174,7 +174,7 @@ ALGORITHM = Algorithm(
     "arXiv:2205.14135 (2022), Algorithms 1 and 4",
     declare=declare,
     backward=backward,
-    classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
+    classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     implementations=(FLASH_ATTENTION_1, FLASH_ATTENTION_1_2023),
     execution={"forward": EXECUTION, "backward": EXECUTION},
     published=(

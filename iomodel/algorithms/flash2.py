@@ -172,6 +172,7 @@ FLASH_ATTENTION_2 = Implementation(
     "FlashAttention-2 (CUDA)",
     _KERNELS,
     residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+    execution={"backward": replace(PIPELINED, slabs=True)},
     searched=PACKED,
     tiles=shipped_tiles("flash-attention-2", "flash2"),
     aliases=("fa2", "flash-attn-2", "flashattention-2"),
@@ -192,7 +193,7 @@ ALGORITHM = Algorithm(
     triton_kernels={"forward": (), "block_sparse": ()},
     as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},
-    classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
+    classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     implementations=(
         FLASH_ATTENTION_4,
         FLASH_ATTENTION_2,

@@ -108,10 +108,13 @@ FLASH_ATTENTION_2 = Implementation(
     "FlashAttention-2 (CUDA), split-KV",
     "github.com/Dao-AILab/flash-attention, csrc/flash_attn: flash_fwd_kernel.h, flash_api.cpp",
     residency={"forward": (FORWARD,)},
+    execution={"forward": replace(PIPELINED, spread=(split,), part_clocks=450)},
     searched={"splits": SPLITS, "packed": (False, True)},
     tiles=shipped_tiles("flash-attention-2", "split_kv"),
     front_end=front_end("flash-attention-2"),
 )
+"""A block of the combination loads the partial results of its rows one after the other: one query on 1,024 to 131,072
+keys at head dimension 128, working rows of tests/measured/gpu/h200-sxm.jsonl.gz."""
 FLASH_ATTENTION_3 = Implementation(
     "flash-attention-3",
     "FlashAttention-3 (CUDA, Hopper), split-KV",
@@ -137,7 +140,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     options={"splits": 1, "lse": True},
     preference=2,
-    triton_kernels={"decode": (), "latent_decode": ()},
+    triton_kernels={"decode": (), "decode_paged": (), "latent_decode": ()},
     as_written=("two_statistics", "drop_empty_splits", "combine_one_split"),
     requires=(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),

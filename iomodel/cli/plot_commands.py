@@ -11,7 +11,6 @@ from iomodel.cli import call_commands as calls
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.call_commands import timed_tiles
-from iomodel.cli.commands import PlainCommand
 from iomodel.cli.documented import given, of
 from iomodel.cli.numbers import sizes
 from iomodel.cli.output import emit
@@ -34,15 +33,20 @@ from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.varlen import as_call
 
-plot = typer.Typer(help="Draw a picture to a PNG or SVG file.", rich_markup_mode="rich", add_completion=False)
+plot = typer.Typer(help="Draw a picture to a PNG, SVG, PDF or PGF file.", rich_markup_mode="rich", add_completion=False)
 
 Algorithms = Annotated[
     list[str],
     typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names),
 ]
 FILE = [
-    option("out", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
+    option("out", "Output file, ending in .png, .svg, .pdf or .pgf (iomodel-PICTURE.png).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
+    option("style", "Style: notebook, paper or slides (notebook).", "Output", "NAME", ("notebook", "paper", "slides")),
+    option("width", "Width, such as 3.3in or '84 mm' (that of the style).", "Output", "LENGTH"),
+    option("height", "Height (that of the picture).", "Output", "LENGTH"),
+    option("font", "Family of all texts, such as serif.", "Output", "NAME"),
+    switch("no_title", "Leave out the title and the line below it, which --json has as the caption.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
 SRAM = option("sram", "SRAM sizes, such as '32 KiB, 64 KiB' (automatic).", "Solver", "LIST")
@@ -58,7 +62,7 @@ def _root(context: typer.Context) -> None:
         raise InputError(f"plot: no picture given; allowed: {names}; see 'iomodel plot --help'")
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw estimates under the roofs of a device.
@@ -71,7 +75,7 @@ def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) ->
     _drawn("roofline", arguments, json, lambda: draw(_estimates(algorithms, arguments), arguments["hardware"]))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the estimated time of every resource, with the limiting one marked.
@@ -84,10 +88,10 @@ def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     _drawn("breakdown", arguments, json, lambda: draw(_estimates(algorithms, arguments)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICES, SRAM], TILES, ALGORITHM, FILE)
 def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
-    """Draw HBM traffic against SRAM, with the lower bounds.
+    """Draw requests against SRAM, with the lower bounds.
 
     Example:
       iomodel plot traffic flash2 --hardware a100-sxm4-80gb,h100-sxm5 --q-len 4096 --head-dim 64 --out traffic.svg
@@ -106,7 +110,7 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
     _drawn("traffic", arguments, json, draw)
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], TIMED, ALGORITHM, FILE)
 def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the time of every tile that fits a device, with the fastest and the shipped tile marked.
@@ -119,7 +123,7 @@ def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     _drawn("times", arguments, json, lambda: draw(timed_tiles(algorithm, arguments)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE], BARE, [IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the feasible tiles, coloured by their traffic, and mark a given tile.
@@ -139,7 +143,7 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     _drawn("feasible", arguments, json, draw)
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE], TILE, ALGORITHM, FILE)
 def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the schedule of a small call: each tile that moves, a lane for each tensor.
@@ -155,7 +159,7 @@ def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     _drawn("moves", arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the buffers of a thread block in shared memory, registers and tensor memory, by default of the shipped tile.
@@ -173,7 +177,7 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     )
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(*calls.CROSSED, FILE)
 def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: Any) -> None:
     """Draw traffic, work or time of algorithms over a length, and mark where the best one changes.
@@ -186,7 +190,7 @@ def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: 
     _drawn("crossover", arguments, json, lambda: draw(calls.crossed(algorithms, arguments)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(*calls.STEPPED, FILE)
 def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the least traffic at every size of the memory, above the lower bound for every schedule.
@@ -213,11 +217,15 @@ def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
 def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[], Any]) -> None:
     """Draw a picture, write it, and print its path; check the path before drawing."""
     from iomodel.plots.canvas import save, writable
+    from iomodel.plots.styles import style
 
     output = f"iomodel-{picture}.png" if arguments["out"] is None else arguments["out"]
     overwrite = bool(arguments["force"])
     writable(output, overwrite=overwrite)
-    figure = draw()
+    given_looks = {name: arguments[name] for name in ("width", "height", "font") if arguments[name] is not None}
+    with style(arguments["style"] or "notebook", title=False if arguments["no_title"] else None, **given_looks):
+        figure: Any = draw()
     path = save(figure, output, overwrite=overwrite)
-    title = figure.get_suptitle()
-    emit({"output": str(path), "title": title, "bytes": path.stat().st_size} if json else f"{title}: {path}", json)
+    title, caption = " ".join(figure.get_suptitle().split()), figure.caption
+    answer = {"output": str(path), "title": title, "caption": caption, "bytes": path.stat().st_size}
+    emit(answer if json else f"{title}: {path}", json, kind="plot")

@@ -24,7 +24,12 @@ PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pa
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
 STEP, TRAINING = "planning.step.step:step", "planning.training.train_step:train_step"
 LAYOUT = GROUPS["layout"]
+TIMED = ("batch", "clients", "load", "ttft", "tpot", "sensitivity", "emit")
+"""Options of a plan that need times."""
+UNSIZED = "no prompt and output given, such as --prompt 2048 --output 256"
 RANKS = "Ranks that divide the heads and the widths of each layer (the best of a search)."
+SEARCHED = of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS)
+"""Degrees of a layout, of which a search completes those that are not given."""
 
 Model = Annotated[
     str,
@@ -65,9 +70,9 @@ EMIT = option(
 
 
 def service(path: str) -> list[Callable[[], Options]]:
-    """Declare the service options that a function takes."""
+    """Declare the options of a service with the parameters of a function."""
     types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
-    groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
+    groups = [group.options for group in GROUPS.values() if group is not LAYOUT]
     return [
         of(path, "Types", types),
         of(path, "Memory", "memory_utilization overhead_bytes engine step_tokens step_requests moe_backend"),
@@ -75,15 +80,11 @@ def service(path: str) -> list[Callable[[], Options]]:
     ]
 
 
-SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
-"""Objects among the service options of a function."""
-
-
 @with_options(
     of(PLAN, "Request", "prompt output batch clients load ttft tpot"),
     [DEVICE],
     of(PLAN, "Layout", "count"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(PLAN),
     of(PLAN, "Output", "sensitivity"),
     [EMIT],
@@ -91,32 +92,57 @@ SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_
 def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
-    MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
+    MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'. Without a
+    prompt and an output the answer is the memory alone, with requests of the model's context.
 
     Example:
       iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
     """
-    require(arguments, ("hardware", "prompt", "output"))
+    unsized = arguments["prompt"] is None and arguments["output"] is None
+    unsized = unsized and price is None and all(arguments[name] is None for name in TIMED)
+    require(arguments, ("hardware",) if unsized else ("hardware", "prompt", "output"))
     question = _asked(arguments, PLAN)
+    if unsized:
+        emit(_memory_alone(model, question, UNSIZED), json)
+        return
     prices = _price_table(price, [arguments["hardware"]])
     if prices is not None:
         question["price"] = _only_price(prices, arguments["hardware"])
-    named: Any = model
     try:
-        answer = function(PLAN)(named, **question)
+        answer = _answer(PLAN, model, **question)
     except (NotTimedError, MissingRateError) as error:
         if arguments["emit"] is not None:
             raise
-        emit(_memory_alone(named, question, error), json)
+        emit(_memory_alone(model, question, str(error)), json)
         return
     _emit_plan(answer, arguments["emit"], json)
 
 
-def _memory_alone(model: Any, question: Mapping[str, Any], error: IOModelError) -> Any:
+def _memory_alone(model: Any, question: Mapping[str, Any], missing: str) -> Any:
     """Answer the memory of a plan whose times are unknown, and state why they are."""
-    timed = ("count", "batch", "price", "load", "sensitivity", "layouts", "clients", "ttft", "tpot")
-    asked = {name: value for name, value in question.items() if name not in timed}
-    return replace(function("planning.memory_plan:memory_plan")(model, **asked), missing=str(error))
+    asked = {name: value for name, value in question.items() if name not in ("price", "layouts", *TIMED)}
+    return replace(_answer("planning.memory_plan:memory_plan", model, **asked), missing=missing)
+
+
+def _answer(path: str, model: Any, *devices: Any, **question: Any) -> Any:
+    """Call a planning function; an error states the options of a command line that are passed over."""
+    try:
+        return function(path)(model, *devices, **question)
+    except IOModelError as error:
+        said = _passed_over(model)
+        if said:
+            error.args = (f"{error}; {said}", *error.args[1:])
+        raise
+
+
+def _passed_over(model: Any) -> str:
+    """State the options of a command line without an effect; empty for a model, and for a line that is refused."""
+    from iomodel.planning.engine_arguments import is_command, read_command
+
+    try:
+        return read_command(model).passed_over if is_command(model) else ""
+    except IOModelError:
+        return ""
 
 
 @with_options(
@@ -139,7 +165,7 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
 @with_options(
     of(FLEET, "Request", "prompt output"),
     of(FLEET, "Fleet", "load ttft tpot objective max_devices deviations"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(FLEET),
     [EMIT],
 )
@@ -153,7 +179,7 @@ def fleet(
     """
     require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
     prices = _price_table(price, hardware)
-    result = function(FLEET)(model, hardware or None, price=prices, **_asked(arguments, FLEET))
+    result = _answer(FLEET, model, hardware or None, price=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
         emit(result, json)
         return
@@ -165,7 +191,7 @@ def fleet(
     of(PARETO, "Request", "prompt output"),
     of(PARETO, "Search", "batches weight_dtypes kv_dtypes replica_devices power_utilization"),
     of(PARETO, "Targets", "load ttft tpot percentile"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(PARETO),
     [
         option("out", "A picture (.png, .svg) or a table of all points (.csv).", "Output", "FILE"),
@@ -183,7 +209,7 @@ def pareto(
     """
     require(arguments, ("prompt", "output"))
     target, prices = _target(arguments), _price_table(price, hardware)
-    result = function(PARETO)(model, hardware or None, price=prices, **_asked(arguments, PARETO))
+    result = _answer(PARETO, model, hardware or None, price=prices, **_asked(arguments, PARETO))
     if target is not None:
         _write(result, target)
     if arguments["emit"] is None:
@@ -220,15 +246,15 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
         if text is not None
     }
     prices = _price_table(price, {arguments["prefill"], arguments["decode"]})
-    emit(function(POOLS)(model, price=prices, **layouts, **_asked(arguments, POOLS)), json)
+    emit(_answer(POOLS, model, price=prices, **layouts, **_asked(arguments, POOLS)), json)
 
 
 @with_options(
-    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests seed", arrivals="A CSV "
-       "file with the columns arrival, prompt and output."),
+    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests scale seed", arrivals="A "
+       "file of requests, CSV or JSON: arrival, prompt, output, or the names that traces and benchmarks use."),
     [DEVICE],
     of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(SIMULATION),
 )  # fmt: skip
 def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
@@ -238,7 +264,7 @@ def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
       iomodel simulate llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --load 4 --policy chunked
     """
     require(arguments, ("hardware",))
-    emit(function(SIMULATION)(model, **_asked(arguments, SIMULATION)), json)
+    emit(_answer(SIMULATION, model, **_asked(arguments, SIMULATION)), json)
 
 
 @with_options(
@@ -288,7 +314,7 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     from iomodel.planning.engine_flags import engine_flags
 
     flags = engine_flags(result, engine)
-    emit(flags.to_dict() if as_json else flags.text, as_json)
+    emit(flags if as_json else flags.text, as_json)
 
 
 def _price_table(typed: list[str] | None, devices: Iterable[str] | None) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ def writable(
     ...
     iomodel.errors.InputError: out: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
     """
-    endings = " or ".join(suffixes)
+    endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
     try:
         target = Path(fsdecode(path))
     except (TypeError, UnicodeError):

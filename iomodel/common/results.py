@@ -130,26 +130,27 @@ class Column:
     """The column of a field in a printed table.
 
     A label that begins with ">" is aligned to the right. `text` is the format of a value, or the function that writes
-    it; None is written as an empty cell. A narrow terminal leaves out the columns with a rank in `extra`, the highest
+    it; None is written as `none`. A narrow terminal leaves out the columns with a rank in `extra`, the highest
     first.
     """
 
     label: str
     text: str | Callable[[Any], str] = ""
     extra: int = 0
+    none: str = ""
 
     def cell(self, value: Any) -> str:
         """Write a value."""
         if value is None:
-            return ""
+            return self.none
         if callable(self.text):
             return self.text(value)
         return value if isinstance(value, str) else format(value, self.text)
 
 
-def column(label: str, text: str | Callable[[Any], str] = "", extra: int = 0) -> Mapping[str, tuple[Column, ...]]:
+def column(label: str, text: str | Callable[[Any], str] = "", extra: int = 0, none: str = "") -> Mapping[str, Any]:
     """Describe the column of a field, as metadata of the field."""
-    return {"columns": (Column(label, text, extra),)}
+    return {"columns": (Column(label, text, extra, none),)}
 
 
 def columns_in(kind: type) -> Mapping[str, tuple[type, ...]]:

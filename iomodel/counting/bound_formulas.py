@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Max, Piecewise, Symbol, ceiling, floor, sqrt
+from sympy import Expr, Integer, Max, Piecewise, Rational, Symbol, ceiling, floor, sqrt
 
 from iomodel.counting.bands import Tiled
 from iomodel.counting.compile import compile_formulas
@@ -16,11 +16,15 @@ A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
 R = Symbol("R", integer=True, nonnegative=True)
 """Elements of dQ, dK and dV over all batches and heads."""
+G = Symbol("G", integer=True, positive=True)
+"""Groups of heads that share their keys, over all batches."""
 
 
 def formed(product: Expr) -> Expr:
     """Return the bound for pairs that bring `product` pairs of indices together, at the best number of arrivals."""
+    fills = A * product >= Rational(9, 16) * G * M**2
     return Piecewise(
+        (A * product / M + 15 * G * M / 16, fills & (4 * product <= 3 * M)),
         (A * product / M, 4 * product <= 3 * M),
         (8 * A * product * (4 * product - M) / (4 * product + M) ** 2, (12 - 8 * sqrt(2)) * product <= M),
         (A * sqrt(product) / sqrt(M), product <= 4 * M),
@@ -37,6 +41,9 @@ FORMULAS: dict[str, Expr] = {
     "recomputed": formed(d**2 + 2 * d * d_v + d_v),
     "recomputed-backward": formed((d + d_v) * (3 * d + d_v) + (d + 1) * d_v),
     "row-atomic": A * (d**2 / (M - d) + d_v**2 / (M - d_v)),
+    "row-atomic-backward": (
+        A * (2 * (3 * d + d_v) * (d + d_v) - Max(0, d - d_v) * d_v) / (M + Max(0, d_v - d) / 2) - R
+    ),
     "fixed-split": A * (d + d_v) ** 2 / M,
 }
 """The bound of every class [elements]; proofs in :mod:`iomodel.counting.bounds`."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, gcd, isqrt
+from operator import itemgetter
 
 FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
 """The classes of all schedules that form each product once."""
@@ -21,6 +23,7 @@ HOLDS_FOR = {
     "recomputed": "schedules that form scores any number of times, in any order, at the level of single elements",
     "recomputed-backward": "backward schedules that form scores and dP any number of times, in any order",
     "row-atomic": "schedules that move whole rows of Q, K, V and O, in any order",
+    "row-atomic-backward": "backward schedules that move whole rows and take a pair while its seven rows are on chip",
     "fixed-split": "schedules that move whole rows and keep the share of memory of Q and K constant",
     "divided-keys": "busy processors, each of which takes a key of a group for all rows of the group",
     "product": "schedules of matrix products that form each product once, in any order",
@@ -39,6 +42,13 @@ class Pairs:
     units: int = 1
     gradients: int = 0
     """The elements of dQ, dK and dV of a backward pass."""
+    groups: Sequence[tuple[int, int]] = ()
+    """Groups of heads that share their keys, in the order of pairs: how many so far, and minus the pairs of each."""
+
+    def filling(self, product: int, size: int) -> int:
+        """Count the groups whose pairs of indices fill a memory of `size` from empty; see :func:`filled`."""
+        place = bisect_right(self.groups, -_ceil(9 * size**2, 16 * product), key=itemgetter(1))
+        return self.groups[place - 1][0] if place else 0
 
 
 def index_pairs(name: str, w: Pairs) -> int:
@@ -72,11 +82,18 @@ def created_in_bytes(w: Pairs, widths: tuple[int, int], size: int) -> int:
     return (2 * size - wide + 1) * (phases - w.units) - narrow * w.count
 
 
-def formed(pairs: int, product: int, size: int) -> int:
+def formed(w: Pairs, product: int, size: int) -> int:
     """Bound the accesses of pairs that bring `product` pairs of indices together each, in `size` elements."""
+    if 3 * size >= 4 * product:  # Y = M is the best
+        return filled(w.count * product, w.filling(product, size), size)
     root = isqrt(4 * product * size)
     arrivals = {size, 2 * product - size // 2, 2 * product - -(-size // 2), root, root + 1}
-    return max(with_arrivals(pairs, product, size, many) for many in arrivals if many > 0)
+    return max(with_arrivals(w.count, product, size, many) for many in arrivals if many > 0)
+
+
+def filled(together: int, groups: int, size: int) -> int:
+    """Return the bound for pairs of indices of which each of some groups fills a memory of `size` from empty."""
+    return _ceil(16 * together + 15 * groups * size**2, 16 * size)
 
 
 def with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
@@ -85,12 +102,14 @@ def with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
     return _ceil(4 * many * pairs * product, max(risen, many**2 + 4 * product * size, 2 * many * product))
 
 
-def formed_in_bytes(pairs: int, product: int, widths: tuple[int, int], size: int) -> int:
+def formed_in_bytes(w: Pairs, product: int, widths: tuple[int, int], size: int) -> int:
     """Return the bound in bytes, of `size` bytes, for indices of queries and of keys of two widths [B].
 
     Any other unit of all sizes gives the bound in that unit.
     """
-    weighed, narrow, wide = product * widths[0] * widths[1], min(widths), max(widths)
+    pairs, weighed, narrow, wide = w.count, product * widths[0] * widths[1], min(widths), max(widths)
+    if size > wide and 4 * weighed * size <= narrow * (3 * size**2 - 2 * wide * size - wide**2):
+        return filled(pairs * weighed, w.filling(weighed, size), size)
     spilled = Fraction(weighed * size, narrow)
     root = isqrt(4 * weighed * size // narrow)
     longest = 2 * weighed // narrow - size // 2
@@ -108,12 +127,18 @@ def _with_weight(pairs: int, weighed: int, size: int, many: int, spilled: Fracti
 
 
 def _exact(w: Pairs, size: int) -> int:
-    return max(created(w, size), formed(w.count, index_pairs("exact", w), size))
+    return max(created(w, size), formed(w, index_pairs("exact", w), size))
 
 
 def _exact_backward(w: Pairs, size: int) -> int:
-    once = formed(w.count, index_pairs("exact-backward", w), size)
-    return max(once, formed(w.count, index_pairs_twice(w), size + 1) - w.gradients)
+    once = formed(w, index_pairs("exact-backward", w), size)
+    return max(once, formed(w, index_pairs_twice(w), size + 1) - w.gradients)
+
+
+def _row_atomic_backward(w: Pairs, size: int) -> int:
+    width, values = w.width, w.value_width
+    product = 2 * (3 * width + values) * (width + values) - max(0, width - values) * values
+    return _ceil(2 * w.count * product, 2 * size + max(0, values - width)) - w.gradients
 
 
 def _row_atomic(w: Pairs, size: int) -> int | None:
@@ -133,9 +158,10 @@ def _ceil(a: int, b: int) -> int:
 VALUES: Mapping[str, Callable[[Pairs, int], int | None]] = {
     "exact": _exact,
     "exact-backward": _exact_backward,
-    "recomputed": lambda w, size: formed(w.count, index_pairs("recomputed", w), size),
-    "recomputed-backward": lambda w, size: formed(w.count, index_pairs("recomputed-backward", w), size),
+    "recomputed": lambda w, size: formed(w, index_pairs("recomputed", w), size),
+    "recomputed-backward": lambda w, size: formed(w, index_pairs("recomputed-backward", w), size),
     "row-atomic": _row_atomic,
+    "row-atomic-backward": _row_atomic_backward,
     "fixed-split": _fixed_split,
 }
 """The bound of each class [elements] from the pairs and the memory [elements]; None where its proof does not hold."""
@@ -152,7 +178,7 @@ def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], 
     unit = gcd(32, *widths)
     parts = 32 // unit
     weighed = widths[0] // unit, widths[1] // unit
-    weight = formed_in_bytes(w.count, index_pairs(name, w), weighed, size * parts)
+    weight = formed_in_bytes(w, index_pairs(name, w), weighed, size * parts)
     if name == "exact":
         weight = max(weight, created_in_bytes(w, weighed, size * parts))
     return max(narrow, _ceil(weight, parts))

@@ -57,6 +57,13 @@ product of the numbers of indices in layer 1 as above and add that in layer 2: P
 layer 2, r' <= r, both rise by at most N_q N_k + N_q r_k + N_k r_q for N = n + n', and N_q + N_k <= Y. The rest is as
 above.
 
+*From an empty chip* (all of these, for M >= 4 P / 3). A group of heads that share keys, of A_g pairs with
+A_g P >= 9 M^2 / 16, needs 15 M / 16 accesses more. *Proof.* What a schedule does to the values of one group is a
+schedule of that group on M places, so the groups add up. Take Y = M, and let the first phase have y arrivals,
+3 M / 2 < y <= 5 M / 2. The chip is empty before it, so its rises are at most y^2 / 4 <= y M - 15 M^2 / 16. A run of
+fewer than 3 M / 2 arrivals has one phase, A_g P <= a^2 / 4 + P s / 2, and the least of a + s is at an end of the range
+of a, where it is no less (`docs/paper.md`, Theorem 7).
+
 *Small memories* (class "exact"): also
 
 .. math:: \frac{2 A (d + d_v)}{\sqrt M} - A - 2 M
@@ -86,6 +93,18 @@ the constant.
 *Proof.* The pair (q_i, k_j) must be on chip together. Every such meeting begins with the load of one of the two, when
 at most M / d - 1 other rows are there; so there are at least A / (M / d - 1) loads of d elements. Likewise for
 (v_j, o_i): a meeting begins with a load, or with the creation of o_i, whose final store is then to be counted.
+
+**row-atomic-backward** (class "row-atomic-backward": rows of Q, dO, dQ, K, V, dK, dV move whole, and a pair is taken
+while its seven rows are on chip), for d_v = d:
+
+.. math:: \frac{16 A d^2}{M} - R
+
+accesses; for other widths 2 (3 d + d_v)(d + d_v) - max(0, d - d_v) d_v in place of 16 d^2, and M + max(0, d_v - d) / 2
+in place of M. *Proof.* For each row of the query and each of the key let the later one to arrive pay one, a sum two: 16
+for a pair whose key is there first. One less is paid where K (or V) arrives after dQ, though then dK (or dV) arrives
+before Q (or dO), else that pays one more. Of two pairs that share such an arrival, one has rows on chip when the other
+arrives, on the side of the arrival, whose room is wasted; a count of ranks shows that this makes up for what is not
+paid (`docs/paper.md`, Theorem 8). FlashAttention-2 attains it to leading order.
 
 **fixed-split** (class "fixed-split": as before, and the part of M that Q and K may use never changes):
 
@@ -185,13 +204,15 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 def _memory(
     call: Workload, hardware: Hardware | str | None, sram_elements: int | None, sram_bytes: int | str | None
 ) -> tuple[int, int | None]:
-    """Return the on-chip memory [elements], [B] where it is in bytes; raise InputError unless there is exactly one."""
+    """Return the on-chip memory [elements], 0 if none is given, and [B] where it is in bytes; refuse several."""
     sources = [value for value in (hardware, sram_elements, sram_bytes) if value is not None]
-    if len(sources) != 1:
+    if len(sources) > 1:
         raise InputError(
-            f"hardware, sram_elements, sram_bytes: {len(sources)} values given; allowed: exactly one, such as "
+            f"hardware, sram_elements, sram_bytes: {len(sources)} values given; allowed: at most one, such as "
             "'h100-sxm5'"
         )
+    if not sources:
+        return 0, None
     if sram_elements is not None:
         return as_integer("sram_elements", sram_elements), None
     given = sram_bytes if hardware is None else as_device(hardware).on_chip_per_block
@@ -232,8 +253,9 @@ def lower_bounds(
     Returns
     -------
     dict of str to Bound
-        ``compulsory`` always; others where the algorithm is in the class and M is large enough for the proof; the
-        `holds_for` of each names the class in words. For an approximation of attention only the output is a bound.
+        ``compulsory`` always, and alone where no memory is given; others where the algorithm is in the class and M is
+        large enough for the proof; the `holds_for` of each names the class in words. For an approximation of attention
+        only the output is a bound.
 
     Examples
     --------
@@ -243,7 +265,9 @@ def lower_bounds(
     >>> bounds["compulsory"].elements, bounds["fixed-split"].elements  # 4 N d and 4 N^2 d^2 / M
     (1048576, 5368710)
     >>> iomodel.lower_bounds(w, sram_elements=51200)["exact"].elements
-    5368710
+    5416710
+    >>> list(iomodel.lower_bounds(w))
+    ['compulsory']
     """
     first: Any = workload
     second: Any = hardware
@@ -264,35 +288,55 @@ def lower_bounds(
         assert declaration is not None
         return _of_shape(declaration, call, size, units)
     call = as_call(call)
-    compulsory, pairs, gradients = _of_call(declaration, call)
+    compulsory, pairs, gradients, groups = _of_call(declaration, call)
     bounds = {"compulsory": compulsory}
-    if declaration is not None and declaration.approximates:
+    if not size or (declaration is not None and declaration.approximates):
         return bounds
     widths = 32 * call.element_size, call.kv_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in sorted(classes_of(classes, call.direction, call.latent)):
         keys = 0 if call.latent else call.value_dim
-        counted = Pairs(pairs, call.head_dim, keys, call.value_dim, units, gradients)
+        counted = Pairs(pairs, call.head_dim, keys, call.value_dim, units, gradients, groups)
         value = VALUES[name](counted, size)
         if value is not None and value > 0:
             bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, in_bytes))
     return bounds
 
 
-def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, int, int]:
-    """Return the compulsory traffic of a call, its visible pairs, 0 where attention is approximated, and gradients."""
+Groups = tuple[tuple[int, int], ...]
+
+
+def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, int, int, Groups]:
+    """Return the compulsory traffic of a call, its visible pairs and gradients, and its groups with their pairs.
+
+    There are no pairs where attention is approximated.
+    """
     calls = [call] if isinstance(call, Attention) else call.sequences
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return Bound("compulsory", written, written * call.element_size), 0, 0
-    known: tuple[Bound, int, int] | None = call.memo.get("compulsory")  # neither tiles nor exact algorithms change it
+        return Bound("compulsory", written, written * call.element_size), 0, 0, ()
+    known: tuple[Bound, int, int, Groups] | None = call.memo.get(
+        "compulsory"
+    )  # neither tiles nor exact algorithms change it
     if known is None:
         kind = kind_of(call)
         formulas = counts_of(kind.mask, kind.direction, call.latent)
         rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
-        elements, size, *counted = map(sum, zip(*rows, strict=True))
-        known = call.memo["compulsory"] = Bound("compulsory", elements, size), *counted
+        elements, size, pairs, gradients = map(sum, zip(*rows, strict=True))
+        heads = calls[0].batch * calls[0].kv_heads
+        each = sorted(-row[2] // heads for row in rows)
+        groups = tuple((heads * number, pairs) for number, pairs in enumerate(each, 1))
+        known = call.memo["compulsory"] = Bound("compulsory", elements, size), pairs, gradients, groups
     return known
+
+
+def visible_pairs(workload: Workload) -> int | None:
+    """Count the pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention.
+
+    >>> visible_pairs(Attention(heads=2, q_len=4, head_dim=64, mask="causal"))
+    20
+    """
+    return _of_call(None, as_call(workload))[1] if isinstance(workload, Call) else None
 
 
 def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:
@@ -344,7 +388,7 @@ def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: Any) 
 def _of_shape(declaration: Algorithm, workload: Workload, size: int, units: int) -> dict[str, Bound]:
     """Return the bounds of a workload other than attention: the compulsory traffic and the bound of a product."""
     bounds = {"compulsory": _least_of_shape(declaration, workload)}
-    if "product" in declaration.classes and isinstance(workload, Linear):
+    if size and "product" in declaration.classes and isinstance(workload, Linear):
         products = workload.flops // 2
         pairs = workload.groups * workload.rows * workload.out_features if workload.gated else 0
         value = isqrt(4 * products**2 // size) - 2 * size * units - pairs

@@ -141,7 +141,7 @@ class CostArray(ArrayCounts, Elements[Cost], Result, Tabular):
 
     @property
     def intensity(self) -> NDArray[np.float64]:
-        """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
+        """Arithmetic intensity, FLOPs of the visited tiles over requests [FLOP/B]."""
         return exact_ratio(self.flops, self.hbm_bytes)
 
     def element(self, place: tuple[int, ...]) -> Cost:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from iomodel.common import labels
+
 T = TypeVar("T")
 LIVE, HELD = "The most that is live on chip at once.", "The most that HBM holds at once."
 Over = Literal["sum", "peak", "allocation"]
@@ -45,7 +47,7 @@ def _quantity(label: str, unit: str, meaning: str, over: Over = "sum", listed: L
 class Counts(Generic[T]):
     """One value of each quantity: an integer, an array of integers, or an expression."""
 
-    hbm_bytes: T = _quantity("HBM traffic", "B", "Traffic: statistics and accumulators are 4 bytes wide.")
+    hbm_bytes: T = _quantity(labels.REQUESTS, "B", "Traffic: statistics and accumulators are 4 bytes wide.")
     atomics: T = _quantity("atomic adds", "elements", "Atomic additions to HBM, read and written.", listed="nonzero")
     flops: T = _quantity("FLOPs (visited tiles)", "FLOP", "Matrix FLOPs of the visited tiles.")
     useful_flops: T = _quantity("FLOPs (visible pairs)", "FLOP", "Matrix FLOPs of the visible pairs alone.")
@@ -58,6 +60,8 @@ class Counts(Generic[T]):
     peak_hbm_bytes: T = _quantity("peak HBM allocation", "B", HELD, "allocation")
 
 
+FIXED_SIZES = {"fp32": 4, "int32": 4, "int64": 8, "bool": 1}
+"""Sizes of the dtypes of tensors that no call sets [B]."""
 QUANTITIES: Mapping[str, QuantityEntry] = {entry.name: entry.metadata["entry"] for entry in fields(Counts)}
 """Every quantity by name, in the order of compiled formulas."""
 SUMS, PEAKS, ALLOCATIONS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,6 +15,8 @@ from iomodel.devices.device import list_hardware
 
 NAME = "explorer"
 """Name of the page among the derived data."""
+UNUSED = frozenset({"cli", "integrations", "plots", "testing", "torch", "triton"})
+"""Rooms that no figure of the page comes from; a change there keeps the page."""
 ONCE = "iomodel: building the page of all calls and devices, once for this version; it takes two minutes or three\n"
 
 
@@ -43,17 +45,17 @@ def whole_page(progress: bool = False) -> str:
 def _digest(release: str) -> str:
     """Compute a digest of everything that the page depends on."""
     digest = sha256(release.encode())
-    for path, content in _sources(files("iomodel"), "iomodel"):
+    for path, content in _sources(files("iomodel"), "iomodel", UNUSED):
         digest.update(path.encode() + content)
     for path, content in _sources(specs_folder(), "specs"):
         digest.update(path.encode() + content)
     return digest.hexdigest()[:16]
 
 
-def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+def _sources(folder: Traversable, path: str, left_out: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:
     """Iterate over the code, the static files and the specs of a folder, in a fixed order."""
     for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.is_dir() and item.name not in ("__pycache__", "_specs"):
+        if item.is_dir() and item.name not in ("__pycache__", "_specs", *left_out):
             yield from _sources(item, f"{path}/{item.name}")
         elif item.name.endswith((".py", ".js", ".css", ".yaml", ".csv")) or item.name == "page.html":
             yield f"{path}/{item.name}", item.read_bytes()

@@ -19,6 +19,7 @@ from iomodel.errors import IOModelError
 from iomodel.explorer.call_kinds import MASKS, CallKind
 from iomodel.explorer.transpile import Transpiler
 from iomodel.explorer.transpile_numbers import number_source
+from iomodel.explorer.used_definitions import used_definitions
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import PACKED, Implementation
@@ -31,53 +32,29 @@ from iomodel.timing.work_at_point import Demands, demands, folds_alike
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
-MODULES: dict[str, tuple[str, ...]] = {
-    "common.arithmetic": ("floor_sum",),
-    "common.band": ("Band",),
-    "timing.kernel_work": ("SCORES", "MatrixWork", "TensorTraffic", "KernelWork"),
-    "timing.edge_visits": ("_LEVELS", "EdgeVisits"),
-    "workloads.masks.spans": ("band_of",),
-    "timing.start_order": ("Lengths", "list_scheduled", "__left", "__rising", "__falling", "dealt_in_turn"),
-    "timing.balance": (
-        "GridRows", "_MOST_TILES", "Spread", "Grid", "equal", "merged", "spread", "visits", "needs_list",
-        "__enumerated", "__sample",
-    ),
-    "timing.listed_visits": ("ListedVisits",),
-    "timing.overlap": ("_MOST", "times", "__served", "__cycles"),
-    "timing.l2": (
-        "Waves", "SharedTiles", "lock_step_bytes", "__in_turns", "__turning", "tile_bytes", "__least", "__remembered",
-    ),
-    "timing.l2_slices": ("in_slice", "sliced_bytes", "behind_bytes", "__divided", "sliced_lock_step"),
-    "timing.in_phase": (
-        "Caches", "Turns", "streamed_bytes", "leaving_bytes", "__behind", "__streamed", "__in_turns", "__of_a_slice",
-    ),
-    "timing.dram": ("Dram", "dram", "__kept", "__of_grid", "__grid"),
-    "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
-    "timing.kernel_time": (
-        "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
-        "_MOST_DOUBLINGS", "_DEPENDENT", "_UNTHROTTLED", "_TURN", "__by_pages", "__dirty", "__shown",
-        "__single_bytes",
-        "__in_phase", "__traffic", "__section", "amounts",
-        "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
-        "__grid", "__grid_of", "__each_grid", "__listed_grid", "__distinct", "_MOST_LISTED",
-    ),
-    "timing.work_at_point": ("FoldedKernel", "as_floats", "demand_of", "Demands", "widened"),
-    "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),
+ROOTS: dict[str, tuple[str, ...]] = {
+    "nests.implementation": ("ShippedTile",),
     "nests.residency": ("Residency",),
-    "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
-    "placement.fit": ("UNITS", "BlockFit", "in_one_memory"),
-    "placement.supported": ("__version", "__runs", "runs_on", "supported"),
-    "placement.placement": (
-        "Launch", "__excess", "Placement", "__padded",
-        "__sum_of_widths", "__narrowest", "_layouts",
-    ),
-    "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
-    "nests.implementation": ("_FEATURES", "ShippedTile"),
-    "placement.front_ends": ("packings",),
-    "placement.shipped_tile": ("_LIKE", "_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
-    "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products"),
-}  # fmt: skip
-"""The definitions of the time model by module; one with a further underscore in front is for its module alone."""
+    "placement.limits": ("DeviceLimits",),
+    "placement.placement": ("Placement", "_layouts"),
+    "placement.shipped_tile": ("shipped_tile",),
+    "solving.question": ("free_options", "products"),
+    "timing.clock": ("Clock",),
+    "timing.kernel_work": ("KernelWork",),
+    "timing.time_shares": ("time_shares",),
+    "timing.totals": ("seconds_of", "dram_interval"),
+    "timing.work_at_point": ("Demands", "FoldedKernel", "demand_of", "widened"),
+}
+"""The definitions of the time model that the page calls, by module."""
+OUTSIDE = frozenset(
+    {
+        "Attention", "Window", "VarlenAttention", "Tabulated", "BlockMask", "Documents", "Shape", "as_attention",
+        "ELEMENT_SIZE", "device_of", "_other_devices", "checked", "refused_launch", "InfeasibleError", "InputError",
+        "_tiles", "_in_one_launch", "excess", "off_steps", "no_kernel",
+    }
+)  # fmt: skip
+"""Names that the page has as its own, and those of branches that no call of the page takes: workloads of several
+shapes, and errors about other devices."""
 
 
 @lru_cache(maxsize=1)
@@ -87,7 +64,8 @@ def model_script() -> str:
     >>> "class Clock" in model_script()
     True
     """
-    return Transpiler({f"iomodel.{name}": wanted for name, wanted in MODULES.items()}).text()
+    roots = {f"iomodel.{name}": wanted for name, wanted in ROOTS.items()}
+    return Transpiler(used_definitions(roots, OUTSIDE)).text()
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,6 @@ from iomodel.workloads.window import Window
 AUTO = "auto"
 START = {"batch": "1", "heads": "32", "kv_heads": "8", "q_len": "4096", "head_dim": "128"}
 """The call that the page opens with."""
-PREFIXES = {"K": 1024, "M": 1024**2, "G": 1024**3}
-"""Factors of the suffixes that a number may have: 4k is 4,096."""
 OPTIONS = {
     "packed": "the query heads that share a head of K and V fill one tile together",
     "lse": "also write LSE, the log of the sum of exponentials of each row, which the backward pass reads",
@@ -104,11 +102,13 @@ def _fields(layers: Iterable[Any]) -> dict[str, str]:
 
 
 class TourStep(NamedTuple):
-    """One step; `state` has the fields of a link that differ from the first call."""
+    """One step; `panel` is the heading of the panel that it speaks of, `state` the fields of a link that it sets."""
 
     title: str
     sentence: str
     question: str
+    answer: str
+    panel: str
     state: dict[str, str]
 
 
@@ -118,6 +118,8 @@ TOUR = (
         "Standard attention stores the scores, one number for each pair of a query and a key, and loads them "
         "again: S and P are most of what it moves.",
         "How does the time change when q_len doubles?",
+        "S and P have q_len x kv_len elements: four times the bytes, and about four times the time.",
+        "h-time",
         {"algorithm": "standard", "q_len": "8192"},
     ),
     TourStep(
@@ -125,12 +127,17 @@ TOUR = (
         "FlashAttention-2 computes a tile of S at a time and keeps it on chip, so that only Q, K, V, O and "
         "one number per row move.",
         "Which of these tensors is read more than once, and how often?",
+        "K and V, once for each tile of queries: 8,192 / 128 = 64 times for each query head. Q and O move once.",
+        "h-counts",
         {"q_len": "8192"},
     ),
     TourStep(
         "Tall tiles",
         "Each tile of queries reads all keys once, so a taller tile reads K and V less often.",
-        "In the map, how do the requests change along a column, and how along a row?",
+        "In the map, how do the requests change with block_q, and how with block_kv?",
+        "With block_q they fall, nearly as 1 / block_q. With block_kv they hardly change: it decides only how much is "
+        "on chip at a time.",
+        "h-map",
         {"q_len": "8192", "implementation": "textbook", "map": "traffic"},
     ),
     TourStep(
@@ -138,6 +145,8 @@ TOUR = (
         "A tile in which no query sees a key is neither loaded nor computed: a causal mask saves almost half "
         "of the tiles.",
         "Why does it save less than half?",
+        "A tile on the diagonal is loaded and computed whole, although some of its pairs are hidden.",
+        "h-anim",
         {"q_len": "8192", "mask": "causal"},
     ),
     TourStep(
@@ -145,6 +154,9 @@ TOUR = (
         "Blocks that run at the same time ask for the same keys, and the L2 cache answers most of these "
         "requests: far fewer bytes leave DRAM.",
         "What happens to the requests and to the DRAM traffic when kv_heads grows from 8 to 32?",
+        "The requests stay, because each query head asks for its keys anyway. The DRAM traffic grows, because four "
+        "times as many keys and values exist.",
+        "what",
         {"q_len": "16384"},
     ),
     TourStep(
@@ -152,6 +164,8 @@ TOUR = (
         "FlashAttention-3 on an H100 is far to the right of the ridge point: units on the chip bind, and DRAM"
         " is busy for a small part of the time.",
         "Which resources come next, and what would a faster memory change?",
+        "Shared memory and the L2 come next. A faster DRAM changes nothing: its time is hidden behind the products.",
+        "h-roof",
         {"algorithm": "flash3", "q_len": "16384", "mask": "causal"},
     ),
 )  # fmt: skip

@@ -9,13 +9,15 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from iomodel.common import labels
 from iomodel.explorer.scene import scene
 
 COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock")
 """Scripts independent of the page."""
+STARTS = ("drawing", "scene", "start")
+"""Scripts of the first picture, which start the others."""
 DRAWS = (
     "drawing",
-    "scene",
     "results",
     "tilemap",
     "curves",
@@ -24,10 +26,19 @@ DRAWS = (
     "compare",
     "serving",
     "share",
+    "answer",
     "tour",
     "main",
 )
 """Scripts that draw the page."""
+WORDS = {
+    "requests": labels.REQUESTS,
+    "dram": labels.DRAM,
+    "over_requests": labels.OVER_REQUESTS,
+    "over_dram": labels.OVER_DRAM,
+    "ridge": labels.RIDGE,
+}
+"""Labels of sizes and intensities on the page."""
 
 
 def static(name: str) -> str:
@@ -35,10 +46,16 @@ def static(name: str) -> str:
     return (files("iomodel.explorer") / "static" / name).read_text(encoding="utf-8")
 
 
+def joined(names: tuple[str, ...]) -> str:
+    """Join scripts, with the labels."""
+    return "\n".join(
+        ['"use strict";', f"const LABELS = {json.dumps(WORDS)};", *(static(f"{name}.js") for name in names)]
+    )
+
+
 def script(names: tuple[str, ...]) -> str:
     """Join scripts in one scope."""
-    body = "\n".join(static(f"{name}.js") for name in names)
-    return f'"use strict";\n(() => {{\n{body}\n}})();'
+    return f"(() => {{\n{joined(names)}\n}})();"
 
 
 def packed(data: Any) -> str:
@@ -46,14 +63,16 @@ def packed(data: Any) -> str:
     return b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode("ascii")
 
 
-def page(data: dict[str, Any]) -> str:
-    """Build the HTML of the page with these data."""
+def page(data: dict[str, Any], docs: str = "") -> str:
+    """Build the HTML of the page with these data; `docs` is the address of the docs beside it, "" without them."""
     parts = {
         "style": static("page.css"),
         "version": escape(str(data["version"])),
+        "docs": escape(docs),
         "scene": packed(scene()),
         "data": packed(data),
-        "script": script((*COMPUTES, *DRAWS)),
+        "code": packed(f"{joined((*COMPUTES, *DRAWS))}\nreturn run(scene);"),
+        "script": script(STARTS),
     }
     html = static("page.html")
     for name, text in parts.items():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, metadata, version
 from typing import Any, get_args
 
 from sympy import Expr, Pow, jscode
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import kernel_names
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.counting.bound_formulas import FORMULAS
@@ -75,6 +76,8 @@ def payload(
 
     return {
         "version": version_text(),
+        "software": software(),
+        "kernels": {name: home for name, home in kernel_names().items() if home[0] in algorithms},
         "clock": {"script": model_script(), **clock.plain(algorithms, hardware)},
         "devices": devices(hardware),
         "algorithms": numbered(declared),
@@ -199,6 +202,21 @@ def _bound(formula: Expr) -> dict[str, Any]:
     """Convert a lower bound to JavaScript on floats, with the terms that must be positive for it to hold."""
     below = {power.base for power in formula.atoms(Pow) if power.exp.is_negative}
     return {"value": jscode(formula), "positive": sorted(map(jscode, below))}
+
+
+def software() -> dict[str, str]:
+    """Return the fields of a citation that the metadata of the package have.
+
+    >>> sorted(software())
+    ['author', 'title', 'url']
+    """
+    try:
+        known = metadata("iomodel").json
+    except PackageNotFoundError:
+        return {"author": "", "title": "", "url": ""}
+    urls = dict(entry.split(", ", 1) for entry in known.get("project_url", []))
+    texts = {"author": str(known.get("author", "")), "title": str(known.get("summary", ""))}
+    return {**texts, "url": urls.get("Repository", "")}
 
 
 def version_text() -> str:

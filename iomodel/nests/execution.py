@@ -57,11 +57,20 @@ class Execution(Record):
     waiting : int
         Most stages with which a block waits for each streamed tile before it uses it; with more, loads overlap with
         products. Triton's pipeline waits with one stage [-].
+    awaited_clocks : float, optional
+        Time of such a wait, for each stage that lacks [clk]; with one stage also that of the bytes on the port of the
+        SM. None for the latency of the L2.
     address_clocks : float
         Time of an SM per element that a strided kernel loads or stores [clk].
     paged_clocks : float
         Time of an SM per byte of a key tile that spans several pages or parts of them, where each copy of 16 bytes has
         an address of its own [clk/B]; 0 where the kernel loads such a tile like any other.
+    part_clocks : float
+        Time of each partial result of a row that a kernel without products adds to those before it [clk]; 0 where their
+        loads overlap.
+    slabs : bool
+        True if a sum in a fixed order goes into slabs of its own, one for each SM over the heads of all sequences, and
+        a block adds every so many-th outer tile to its slab; else the blocks of a sum take turns.
     dependent : bool
         True if the kernels without products start beside the end of the one before (programmatic dependent launch).
     host_launch : float
@@ -77,9 +86,12 @@ class Execution(Record):
     section_bytes: int | None = None
     in_flight: int | None = None
     waiting: int = 0
+    awaited_clocks: float | None = None
     address_clocks: float = 0.0
     host_launch: float = 0.0
     paged_clocks: float = 0.0
+    part_clocks: float = 0.0
+    slabs: bool = False
     dependent: bool = False
 
     def __post_init__(self) -> None:
@@ -107,10 +119,13 @@ class Execution(Record):
             raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
         if type(self.waiting) is not int or self.waiting < 0:
             raise InputError(f"waiting: {shown(self.waiting)} given; allowed: a number of stages from 0 up")
-        if not isinstance(self.dependent, bool):
-            raise InputError(f"dependent: {shown(self.dependent)} given; allowed: True or False")
-        for name in ("address_clocks", "host_launch", "paged_clocks"):
+        for name in ("dependent", "slabs"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: True or False")
+        for name in ("address_clocks", "host_launch", "paged_clocks", "part_clocks", "awaited_clocks"):
             value = getattr(self, name)
+            if value is None and name == "awaited_clocks":
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iomodel.common.results import Record
+from iomodel.nests.division import Division
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class FrontEnd(Record):
         True if query heads may share keys.
     deterministic : int, optional
         The width below which a backward pass without atomic additions exists; None for any [elements].
+    last : bool
+        True if libraries launch the kernels only where no others of the algorithm run the call.
+    division : Division, optional
+        The rule by which it chooses `splits` where the caller does not; without one they are the fastest.
     """
 
     cite: str = ""
@@ -49,3 +54,5 @@ class FrontEnd(Record):
     splits: Literal["any", "packed"] = "any"
     grouped: bool = True
     deterministic: int | None = None
+    last: bool = False
+    division: Division | None = None

@@ -18,6 +18,12 @@ FIELDS = {"head_scales": "kv_scales", "token_scales": "kv_scales", "paged": "pag
 """Fields of a call by the features that they set, where the names differ."""
 
 
+def launched_first(kernels: Sequence[Implementation]) -> tuple[list[Implementation], list[Implementation]]:
+    """Divide kernels into those that libraries launch for a call, and those for calls that no other runs."""
+    usual = [known for known in kernels if not known.front_end.last]
+    return (usual, [known for known in kernels if known.front_end.last]) if usual else (list(kernels), [])
+
+
 def refused(kernels: Implementation, call: Attention, options: Mapping[str, Any], label: str) -> InputError | None:
     """Return the reason for which a front end does not take a call with options; None if it does."""
     reason = next(_reasons(kernels.front_end, call, options), None)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.placement.triton_kernel import (
     TritonKernel,
     backward_dkdv_kernel,
@@ -17,7 +18,9 @@ from iomodel.placement.triton_kernel import (
     backward_kernel,
     block_sparse_kernel,
     decode_kernel,
+    dense_decode_kernel,
     forward_kernel,
+    gated_matmul_kernel,
     latent_decode_kernel,
     matmul_kernel,
 )
@@ -35,15 +38,20 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
     {
         "forward": forward_kernel,
         "block_sparse": block_sparse_kernel,
-        "decode": decode_kernel,
+        "decode": dense_decode_kernel,
+        "decode_paged": decode_kernel,
         "latent_decode": latent_decode_kernel,
         "backward_dkdv": backward_dkdv_kernel,
         "backward_dq": backward_dq_kernel,
         "backward": backward_kernel,
         "matmul": matmul_kernel,
+        "matmul_gated": gated_matmul_kernel,
     }
 )
 """Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
+
+PAGED = ("decode_paged", "latent_decode")
+"""Kernels that find their keys by a table."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ def check_triton(
     stages: int = 3,
     arch: int | str,
     kernel: str = "forward",
+    dq_tile: tuple[int, int] | None = None,
+    index: int | None = None,
     version: str | None = None,
 ) -> TritonCheck:
     """Predict the memory and the spills of a Triton kernel, as its compiler would report them.
@@ -102,11 +112,16 @@ def check_triton(
     warps, stages : int
         `num_warps` and `num_stages` [-].
     arch : int or str
-        Architecture: 80, 86, 89, 90, 100 or 120, also as ``"sm_90"`` or ``"9.0"``.
+        Architecture: 80, 86, 89, 90, 100, 103, 120 or 121, also as ``"sm_90"`` or ``"9.0"``.
     kernel : str
-        Kind of kernel: "forward", "block_sparse" (FlexAttention's forward pass), "decode", "latent_decode",
-        "backward_dkdv", "backward_dq", "backward" (FlexAttention's: programs for N keys, and programs for N rows),
-        "matmul".
+        Kind of kernel: "forward", "block_sparse" (FlexAttention's forward pass), "decode" (contiguous keys, as
+        FlexAttention's), "decode_paged" (a table with an entry per key), "latent_decode" (the same over latent rows),
+        "backward_dkdv", "backward_dq", "backward" (FlexAttention's: programs for N keys, and programs for rows),
+        "matmul", "matmul_gated" (two products of one left operand).
+    dq_tile : tuple of int, optional
+        Rows and keys of the programs for dQ of "backward"; by default N and M [rows].
+    index : {4, 8}, optional
+        Size of an entry of the table of "decode_paged" and "latent_decode"; by default 4 [B].
     version : str, optional
         Version of Triton; the installed one, else the newest known.
 
@@ -123,12 +138,22 @@ def check_triton(
         raise UnknownNameError("kernel", kernel, KERNELS)
     if dtype not in ELEMENTS:
         raise UnknownNameError("dtype", dtype, ELEMENTS)
-    for name, value in (("M", M), ("N", N), ("warps", warps), ("stages", stages)):
+    if dq_tile is not None and kernel != "backward":
+        raise InputError(f"dq_tile: {shown(dq_tile)} given for {kernel}; allowed: none but for backward")
+    second = (N, M) if dq_tile is None else dq_tile
+    if not isinstance(second, tuple) or len(second) != 2:
+        raise InputError(f"dq_tile: {shown(dq_tile)} given; allowed: a tuple of rows and keys, (64, 64)")
+    tiles = ("M", M), ("N", N), ("dq_tile", second[0]), ("dq_tile", second[1])
+    for name, value in (*tiles, ("warps", warps), ("stages", stages)):
         if as_integer(name, value) & (value - 1) and name != "stages":
             raise InputError(f"{name}: {value} given; allowed: a power of two")
+    if index is not None and (kernel not in PAGED or index not in (4, 8)):
+        raise InputError(f"index: {shown(index)} given for {kernel}; allowed: 4 or 8 [B], for {' and '.join(PAGED)}")
     as_version(version)
-    sizes = (M, N, d) if d_v is None or kernel == "matmul" else (M, N, d, d_v)
-    return checked_kernel(_declared(kernel, sizes, ELEMENTS[dtype]), as_architecture(arch), warps, stages)
+    sizes = (M, N, d) if d_v is None or kernel.startswith("matmul") else (M, N, d, d_v)
+    more = {"dq_tile": None if dq_tile is None else second, "index": index}
+    own = tuple((name, value) for name, value in more.items() if value is not None)
+    return checked_kernel(_declared(kernel, sizes, ELEMENTS[dtype], own), as_architecture(arch), warps, stages)
 
 
 def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
@@ -143,5 +168,5 @@ def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -
 
 
 @lru_cache(maxsize=4096)
-def _declared(kernel: str, sizes: tuple[int, ...], element: int) -> TritonKernel:
-    return KERNELS[kernel](*sizes, element=element)
+def _declared(kernel: str, sizes: tuple[int, ...], element: int, own: tuple[tuple[str, Any], ...] = ()) -> TritonKernel:
+    return KERNELS[kernel](*sizes, element=element, **dict(own))

@@ -7,12 +7,16 @@ All sizes are numbers, so that a declaration belongs to one tile; :mod:`iomodel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 Order = Literal["rows", "columns", "turned"]
 """Order of a right tile: rows of the sum, columns by their addresses, or columns turned to rows after the load."""
+
+ORDERS: Mapping[bool, tuple[Order, Order]] = MappingProxyType({False: ("turned", "rows"), True: ("columns", "turned")})
+"""Orders of a tile that one product takes transposed and another one as it is, by whether its load transposes it."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,12 @@ def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element:
     return forward_kernel(M, N, d, d_v, element, loops=2, positions=True)
 
 
+def dense_decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+    """Declare a split of a decode pass over contiguous keys, as FlexAttention's: the loops of a block-sparse pass."""
+    width = d if d_v is None else d_v
+    return replace(block_sparse_kernel(M, N, d, d_v, element), stored=(Tile("O", M, width, 4),))
+
+
 def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, index: int = 4) -> TritonKernel:
     """Declare a split of a decode pass that finds its keys by a table of `index` bytes an entry; 0 for no table."""
     width, chain = d if d_v is None else d_v, 1 if index else 0
@@ -183,18 +193,24 @@ def latent_decode_kernel(
     return TritonKernel(resident, loop, (Tile("O", M, width, 4),))
 
 
-def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, **more: Any) -> TritonKernel:
-    """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows."""
+def backward_dkdv_kernel(
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False, **more: Any
+) -> TritonKernel:
+    """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows.
+
+    `by_columns` says that Q is loaded transposed by its addresses, and transposed again for dK.
+    """
     width = d if d_v is None else d_v
+    first, again = ORDERS[by_columns]
     loop = (
         Tile("Q", M, d, element),
         Tile("lse", M, 1, 4),
-        TileProduct("S", "K", "Q", N, M, d, element, "turned"),
+        TileProduct("S", "K", "Q", N, M, d, element, first),
         Tile("dO", M, width, element),
         TileProduct("dV", "S", "dO", N, width, M, element, carried=True),
         Tile("delta", M, 1, 4),
         TileProduct("dS", "V", "dO", N, M, width, element, "turned"),
-        TileProduct("dK", "dS", "Q", N, d, M, element, carried=True),
+        TileProduct("dK", "dS", "Q", N, d, M, element, again, carried=True),
     )
     return TritonKernel(
         (Tile("K", N, d, element), Tile("V", N, width, element)), loop,
@@ -202,29 +218,50 @@ def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element
     )  # fmt: skip
 
 
-def backward_dq_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, **more: Any) -> TritonKernel:
-    """Declare dQ of a query tile of M rows: a loop over key tiles of N rows."""
+def backward_dq_kernel(
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False, **more: Any
+) -> TritonKernel:
+    """Declare dQ of a query tile of M rows: a loop over key tiles of N rows.
+
+    `by_columns` says that K and V are loaded transposed by their addresses, each before its product, and K transposed
+    again for dQ.
+    """
     width = d if d_v is None else d_v
-    loop = (
+    first, again = ORDERS[by_columns]
+    k, v, scores = (
         Tile("K", N, d, element),
         Tile("V", N, width, element),
-        TileProduct("S", "Q", "K", M, N, d, element, "turned"),
-        TileProduct("dS", "dO", "V", M, N, width, element, "turned"),
-        TileProduct("dQ", "dS", "K", M, d, N, element, carried=True),
+        TileProduct("S", "Q", "K", M, N, d, element, first),
+    )
+    loop = (
+        *((k, scores, v) if by_columns else (k, v, scores)),
+        TileProduct("dS", "dO", "V", M, N, width, element, first),
+        TileProduct("dQ", "dS", "K", M, d, N, element, again, carried=True),
     )
     resident = (Tile("Q", M, d, element), Tile("dO", M, width, element))
     return TritonKernel(resident, loop, (Tile("dQ", M, d, element),), **more)
 
 
 def backward_kernel(
-    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, loops: int = 2
+    M: int,
+    N: int,
+    d: int,
+    d_v: int | None = None,
+    element: int = 2,
+    *,
+    dq_tile: tuple[int, int] | None = None,
+    by_columns: bool = True,
+    loops: int = 2,
 ) -> TritonKernel:
-    """Declare a launch of which some programs take N keys, by tiles of M rows, and others N rows, by tiles of M keys.
+    """Declare a launch of which some programs take N keys, by tiles of M rows, and others rows, by tiles of keys.
 
-    FlexAttention's backward pass is one; its tiles are `BLOCK_M1` = `BLOCK_N2` = M and `BLOCK_N1` = `BLOCK_M2` = N.
+    FlexAttention's backward pass is one; M is `BLOCK_M1`, N is `BLOCK_N1`, and `dq_tile` has `BLOCK_M2` and `BLOCK_N2`,
+    by default N and M.
     """
-    rows = backward_dq_kernel(N, M, d, d_v, element, loops=loops, positions=True)
-    return backward_dkdv_kernel(M, N, d, d_v, element, loops=loops, positions=True, branches=(rows,))
+    rows = backward_dq_kernel(*(dq_tile or (N, M)), d, d_v, element, loops=loops, positions=True, by_columns=by_columns)
+    return backward_dkdv_kernel(
+        M, N, d, d_v, element, loops=loops, positions=True, by_columns=by_columns, branches=(rows,)
+    )
 
 
 def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:
@@ -233,5 +270,17 @@ def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:
         Tile("A", M, K, element),
         Tile("B", K, N, element),
         TileProduct("C", "A", "B", M, N, K, max(element, 2), carried=True),
+    )
+    return TritonKernel((), loop, (Tile("C", M, N, max(element, 2)),))
+
+
+def gated_matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:
+    """Declare a tile of two matrix products of one left operand, as of a gate and of what it multiplies."""
+    loop = (
+        Tile("A", M, K, element),
+        Tile("B", K, N, element),
+        Tile("B_gate", K, N, element),
+        TileProduct("C", "A", "B", M, N, K, max(element, 2), carried=True),
+        TileProduct("C_gate", "A", "B_gate", M, N, K, max(element, 2), carried=True),
     )
     return TritonKernel((), loop, (Tile("C", M, N, max(element, 2)),))

@@ -9,7 +9,16 @@ from types import MappingProxyType
 from iomodel.errors import InputError, shown
 
 SHARED_LIMITS: Mapping[int, int] = MappingProxyType(
-    {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 100: 232_448, 120: 101_376}
+    {
+        80: 166_912,
+        86: 101_376,
+        89: 101_376,
+        90: 232_448,
+        100: 232_448,
+        103: 232_448,
+        120: 101_376,
+        121: 101_376,
+    }
 )
 """Shared memory that a block may have, by architecture [B]."""
 TMEM_LIMIT = 512

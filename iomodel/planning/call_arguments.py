@@ -94,8 +94,7 @@ def of_command(
         read["step_requests"] = -(-read.pop("batch") // read["layout"].data_parallel)
     options = {name: value for name, value in read.items() if name not in ("model", *own)}
     if any(own.get(name) is not None for name in ("layout", "count")) or {*DEGREES} & {*renamed("", service)}:
-        read.pop("count")
-        read["layout"] = own.get("layout") if own.get("layout") is not None else None
+        del read["count"], read["layout"]
     told = {name: read.get(name) if value is None else value for name, value in own.items()}
-    ignored = (f"without an effect on a plan: {', '.join(command.ignored)}",) if command.ignored else ()
+    ignored = (command.passed_over,) if command.ignored else ()
     return read["model"], {**options, **service}, told, ignored

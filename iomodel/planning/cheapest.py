@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError, InputError
-from iomodel.planning.formatting import seconds
+from iomodel.errors import InputError
+from iomodel.planning.layout_search import excess, missed
 from iomodel.planning.pareto_result import ParetoPoint
 from iomodel.planning.service import Service
 from iomodel.planning.simulation.simulate import simulate
@@ -25,10 +25,10 @@ def cheapest_point(
 
     For a load, it is the one whose whole replicas are the fewest devices, or cost least.
     """
-    kept = [entry for entry in found if _excess(entry[0], targets) <= 1]
+    kept = [entry for entry in found if excess(entry[0], targets) <= 1]
     if not kept:
-        near = min((point for point, _, _ in found), key=lambda point: _excess(point, targets))
-        raise _unkept(targets, near, {name: getattr(near, name) for name in targets}, "")
+        near = min((point for point, _, _ in found), key=lambda point: excess(point, targets))
+        raise missed(targets, {name: getattr(near, name) for name in targets}, "point", f" ({near.where})")
     kept.sort(key=lambda entry: _cost(entry[0], load))
     if percentile is None:
         return kept[0][0]
@@ -37,14 +37,14 @@ def cheapest_point(
         reached = _simulated(point, service, device, targets, percentile)
         if reached is None:
             continue
-        excess = max(reached[name] / targets[name] for name in targets)
-        if excess <= 1:
+        late = max(reached[name] / targets[name] for name in targets)
+        if late <= 1:
             return point
-        if nearest is None or excess < nearest[0]:
-            nearest = excess, point, reached
+        if nearest is None or late < nearest[0]:
+            nearest = late, point, reached
     if nearest is None:
         raise InputError(f"percentile: {percentile!r} given; allowed: with layouts of tensor parallelism alone")
-    raise _unkept(targets, nearest[1], nearest[2], f" ({percentile})")
+    raise missed(targets, nearest[2], "point", f" ({nearest[1].where})", f" ({percentile})")
 
 
 def _cost(point: ParetoPoint, load: float | None) -> tuple[float, ...]:
@@ -55,10 +55,6 @@ def _cost(point: ParetoPoint, load: float | None) -> tuple[float, ...]:
         return each, point.tpot
     devices = ceil(load / point.requests_per_second) * point.devices
     return devices * (point.price_per_hour or 1.0), each, point.tpot
-
-
-def _excess(point: ParetoPoint, targets: Mapping[str, float]) -> float:
-    return max((float(getattr(point, name)) / target for name, target in targets.items()), default=0.0)
 
 
 def _simulated(
@@ -87,17 +83,3 @@ def _simulated(
         **service.types,
     )
     return {name: getattr(getattr(engine, name), percentile) for name in targets}
-
-
-def _unkept(
-    targets: Mapping[str, float], near: ParetoPoint, reached: Mapping[str, float], kind: str
-) -> InfeasibleError:
-    field = " and ".join(targets)
-    limits = " and ".join(seconds(value) for value in targets.values())
-    least = " and ".join(f"{name.upper()}{kind} {seconds(value)}" for name, value in reached.items())
-    worst = max(targets, key=lambda name: reached[name] / targets[name])
-    return InfeasibleError(
-        f"{field}: {limits} given; allowed: more, because the nearest point has {least} ({near.where})",
-        least=ceil(1e6 * reached[worst]),
-        unit="us",
-    )

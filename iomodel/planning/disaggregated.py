@@ -139,7 +139,7 @@ def _either(own: object, shared: Layout | None) -> Layout | None:
 
 
 class Goal(NamedTuple):
-    """What pools are chosen for.
+    """Figures that pools are chosen for.
 
     `link` is the bandwidth [B/s], `load` the arrival rate [1/s], `tpot` the target [s]; `sent` is the part of a cache
     that a device of the other pool sends [B].

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import list_models
 from iomodel.planning.checked_numbers import as_share
@@ -15,6 +16,7 @@ from iomodel.planning.engine_options import SGLANG, TRTLLM, VLLM, OptionNames
 from iomodel.planning.engines import OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
+from iomodel.synonyms import key, same
 
 MODELS = ("--model", "--model-path", "--served-model-name")
 """Options that name the model."""
@@ -34,13 +36,30 @@ REFUSED = {
     "--extra_llm_api_options": "the options in a file; give them to iomodel.plan",
 }
 """Options that a plan does not follow."""
+DEGREES = {
+    "tensor_parallel": "tensor",
+    "pipeline_parallel": "pipeline",
+    "data_parallel": "data",
+    "expert_parallel": "experts",
+    "decode_context_parallel": "context",
+}
+"""Settings of an engine's layout, by the names whose synonyms a command line may have."""
 
 
 class Command(NamedTuple):
-    """A command line of an engine: arguments of a plan, and the options without an effect on it."""
+    """A command line of an engine: arguments of a plan, options without an effect on it, and the longest request.
+
+    `limit` has the option of the longest request with its tokens, where given.
+    """
 
     arguments: dict[str, Any]
     ignored: tuple[str, ...]
+    limit: Mapping[str, int] = FrozenDict()
+
+    @property
+    def passed_over(self) -> str:
+        """State the options without an effect; empty without one."""
+        return f"without an effect on a plan: {', '.join(self.ignored)}" if self.ignored else ""
 
 
 def is_command(model: object) -> bool:
@@ -99,7 +118,7 @@ def read_command(command: str) -> Command:
             raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
     layout = _layout(engine, options)
     name = OTHER_NAMES.get(engine.name, engine.name)
-    fields: dict[str, Any] = {"model": _model(model), "engine": name, "layout": layout, "count": layout.devices}
+    fields: dict[str, Any] = {"model": shipped_name(model), "engine": name, "layout": layout, "count": layout.devices}
     groups = 1 if engine is SGLANG else layout.data_parallel
     own = engine.options
     for field, setting, times in (("batch", "batch", groups), ("page_size", "page", 1), ("step_tokens", "step", 1)):
@@ -120,7 +139,9 @@ def read_command(command: str) -> Command:
     if "prefix" in own and own["prefix"] in options:
         fields["prefix_cache"] = PrefixCache()
     followed = {value for setting, value in own.items() if setting not in ("tokens", "file")}
-    return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}))
+    length = options.get(own["tokens"]) or ""
+    limit = {own["tokens"]: _integer(own["tokens"], options)} if length.isdigit() else {}
+    return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}), FrozenDict(limit))
 
 
 def _engine(command: object) -> tuple[OptionNames, list[str]]:
@@ -157,7 +178,7 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
             continue
         name, equals, value = word.partition("=")
         name = name.replace("-", "_").replace("__", "--", 1) if engine is TRTLLM else name.replace("_", "-")
-        name = engine.aliases.get(name, name)
+        name = _spelled(engine, engine.aliases.get(name, name))
         if equals:
             options[name] = value
         elif place < len(words) and not words[place].startswith("-"):
@@ -171,6 +192,14 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
     return options, model
 
 
+def _spelled(engine: OptionNames, name: str) -> str:
+    """Return the engine's own option of a degree for another spelling of it, such as --tp for vLLM."""
+    if name in engine.options.values():
+        return name
+    degree = key(name) if key(name) in DEGREES else same(name, DEGREES)
+    return name if degree is None else engine.options.get(DEGREES[degree], name)
+
+
 def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     own = engine.options
     names = "tensor", "pipeline", "data", "context"
@@ -178,6 +207,11 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     degrees = {"pipeline_parallel": stages, "decode_context_parallel": cached}
     if engine is VLLM:
         experts = tensor * data if own["experts"] in options else 1
+        number = options.get(own["experts"]) or ""
+        if number.isdigit() and number != str(experts):
+            raise InputError(
+                f"command: {own['experts']} {number} given; allowed: without a number, which is all {experts} ranks"
+            )
         if data > 1 and experts == 1:
             raise InputError(
                 f"command: {own['data']} {data} given without {own['experts']}; allowed: replicas, as count of a plan"
@@ -194,7 +228,7 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
 
 
-def _model(name: str) -> str:
+def shipped_name(name: str) -> str:
     """Find the shipped model of a repository, or return a path as it is."""
     try:
         if Path(name).exists():

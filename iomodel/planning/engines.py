@@ -66,6 +66,8 @@ class Engine:
         Tokens of the pool of layers with windows over those of other layers, if these have a pool of their own [-].
     narrow_states : frozenset of str
         Kinds of recurrences whose states have 16 bits an element, where the checkpoint states no type.
+    step_host : float
+        Time of the host between steps, in which the device waits [s].
     """
 
     name: str
@@ -82,6 +84,7 @@ class Engine:
     state_slots: int = 1
     window_ratio: Fraction | None = None
     narrow_states: frozenset[str] = frozenset()
+    step_host: float = 0.0
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -113,6 +116,7 @@ ENGINES = {
         divides="keys and values",
         shares_blocks=True,
         narrow_states=frozenset({"mamba1", "mamba2", "gated_deltanet", "short_convolution"}),
+        step_host=1.1e-3,
     ),
     "sglang": Engine(
         "sglang",
@@ -134,6 +138,9 @@ ENGINES = {
 The states of vLLM: ``MambaStateDtypeCalculator`` of vllm/model_executor/layers/mamba/mamba_utils.py. The pools of
 SGLang: ``mamba_full_memory_ratio``, five places for each running request with the radix cache
 (sglang/srt/mem_cache/kv_cache_configurator.py; the log of sgl-project/sglang#38846), and ``swa_full_tokens_ratio``.
+The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
+where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
+vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).
 """
 OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 """Names of engines by the first word of their commands."""
@@ -210,7 +217,7 @@ class Reserve(NamedTuple):
     low: int | None
     high: int | None
     parts: tuple[tuple[str, int], ...] = ()
-    """What the overhead consists of [B]."""
+    """Parts of the overhead by name [B]."""
 
 
 def seen_capacity(device: Hardware) -> int:
@@ -261,7 +268,7 @@ def reserve(
     layout: Layout,
     weights: int,
     utilization: float | None,
-    limits: tuple[int | None, int | None] = (None, None),
+    limits: tuple[int, int],
 ) -> Reserve:
     """Compute the memory that an engine uses and keeps on a device with some weights.
 
@@ -281,12 +288,11 @@ def reserve(
         Weights on the device [B].
     utilization : float or None
         Share of memory that the engine is given [-]; None for its default.
-    limits : (int or None, int or None)
-        Most tokens and most requests of a step; None for those of the engine.
+    limits : (int, int)
+        Most tokens and most requests of a step.
     """
     total = seen_capacity(device)
-    usual = step_limits(engine, device)
-    budget, requests = (default if given is None else given for given, default in zip(limits, usual, strict=True))
+    budget, requests = limits
     peers = (layout.devices - 1) * PER_PEER
     forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":

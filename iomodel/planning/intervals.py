@@ -10,6 +10,7 @@ which makes these intervals wide.
 from __future__ import annotations
 
 from iomodel.models.spec import ModelSpec
+from iomodel.planning.step.layout import has_experts
 
 FEW = 16
 """Requests in a replica from which a batch counts as many [-]."""
@@ -28,7 +29,7 @@ TTFT = {"dense": (0.90, 1.24), "experts": (0.88, 5.92)}
 
 def kind_of_model(model: ModelSpec) -> str:
     """Name the kind of a model: with experts, or dense."""
-    return "experts" if any(layer.mlp is not None and layer.mlp.experts for layer in model.counted) else "dense"
+    return "experts" if has_experts(model) else "dense"
 
 
 def tpot_interval(model: ModelSpec, batch: int, tpot: float) -> tuple[float, float]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil
 
 from iomodel.common.results import Record, column
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError, SpecError
+from iomodel.errors import InfeasibleError
 from iomodel.planning.formatting import layout_text, seconds
 from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
 from iomodel.planning.replica_figures import Figures, figures
@@ -40,7 +40,7 @@ class LayoutRate(Record):
     batch : int
         Requests decoded together in a replica [-].
     ttft, tpot : float
-        Times at that batch [s].
+        Times at that batch; no TPOT of one output token [s].
     tokens_per_second : float
         Output tokens of all replicas [1/s].
     """
@@ -50,7 +50,7 @@ class LayoutRate(Record):
     devices: int = field(metadata=column(">devices", ","))
     batch: int = field(metadata=column(">batch", ","))
     ttft: float = field(metadata=column(">TTFT", seconds))
-    tpot: float = field(metadata=column(">TPOT", seconds))
+    tpot: float | None = field(metadata=column(">TPOT", seconds, none="-"))
     tokens_per_second: float = field(metadata=column(">tokens/s", ",.0f"))
 
     @property
@@ -86,9 +86,9 @@ class Wanted:
         return -(-self.clients // (1 if self.count is None else max(1, self.count // service.devices)))
 
 
-def excess(reached: Figures, targets: Mapping[str, float]) -> float:
+def excess(reached: object, targets: Mapping[str, float]) -> float:
     """Return the largest ratio of a time to its target; 0 without targets."""
-    return max((getattr(reached, name) / limit for name, limit in targets.items()), default=0.0)
+    return max(((getattr(reached, name) or 0.0) / limit for name, limit in targets.items()), default=0.0)
 
 
 def largest(least: int, most: int, holds: Callable[[int], bool]) -> int:
@@ -126,11 +126,9 @@ def at_targets(service: Service, device: Hardware, wanted: Wanted) -> Figures | 
     return figures(service, device, batch) if batch else None
 
 
-def candidates(service: Service, device: Hardware, wanted: Wanted, most: int = SERVER) -> list[Layout]:
-    """List the layouts of a search: those whose devices divide the given ones."""
-    if wanted.count is None:
-        return default_layouts(service, device, most)
-    return default_layouts(service, device, wanted.count, wanted.count)
+def candidates(service: Service, device: Hardware, count: int | None) -> list[Layout]:
+    """List the layouts of a search: those whose devices divide the given ones, or of up to eight."""
+    return default_layouts(service, device, count or SERVER, count)
 
 
 def rated(
@@ -138,7 +136,7 @@ def rated(
 ) -> list[LayoutRate]:
     """List the layouts that hold the model and keep the targets, the best first."""
     options = []
-    for layout in candidates(service, device, wanted) if layouts is None else layouts:
+    for layout in candidates(service, device, wanted.count) if layouts is None else layouts:
         laid = service.laid_out(layout)
         reached = at_targets(laid, device, wanted)
         if reached is None:
@@ -163,7 +161,7 @@ def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
     if not listed:
         return []
     near = [option for option in listed if rate(option) * EQUAL >= rate(listed[0])]
-    best = min(near, key=lambda option: (option.devices // option.replicas, option.tpot))
+    best = min(near, key=lambda option: (option.devices // option.replicas, option.tpot or 0.0))
     return [best, *(option for option in listed if option is not best)]
 
 
@@ -189,26 +187,21 @@ def best_layout(service: Service, device: Hardware, wanted: Wanted) -> list[Layo
 
 def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
     """Build the error for targets that no layout keeps."""
+    near = min(held, key=lambda option: excess(option, wanted.targets))
+    reached = {name: getattr(near, name) or 0.0 for name in wanted.targets}
+    return missed(wanted.targets, reached, "layout", f" with one request ({layout_text(near.layout)})")
 
-    def worst(option: LayoutRate) -> float:
-        return max((getattr(option, name) / limit for name, limit in wanted.targets.items()), default=inf)
 
-    near = min(held, key=worst)
-    field = " and ".join(wanted.targets)
-    limits = " and ".join(seconds(limit) for limit in wanted.targets.values())
-    least = " and ".join(f"{name.upper()} {seconds(getattr(near, name))}" for name in wanted.targets)
-    late = max(wanted.targets, key=lambda name: getattr(near, name) / wanted.targets[name])
+def missed(
+    targets: Mapping[str, float], reached: Mapping[str, float], nearest: str, where: str, kind: str = ""
+) -> InfeasibleError:
+    """Build the error for targets that the nearest candidate misses, with the times that it reaches [s]."""
+    field = " and ".join(targets)
+    limits = " and ".join(seconds(limit) for limit in targets.values())
+    least = " and ".join(f"{name.upper()}{kind} {seconds(value)}" for name, value in reached.items())
+    late = max(targets, key=lambda name: reached[name] / targets[name])
     return InfeasibleError(
-        f"{field}: {limits} given; allowed: more, because the nearest layout has {least} with one request "
-        f"({layout_text(near.layout)})",
-        least=ceil(1e6 * getattr(near, late)),
+        f"{field}: {limits} given; allowed: more, because the nearest {nearest} has {least}{where}",
+        least=ceil(1e6 * reached[late]),
         unit="us",
     )
-
-
-def laid_out_best(service: Service, device: Hardware, wanted: Wanted = Wanted()) -> Service:
-    """Lay a service out by the best layout of a search, or by the least one where steps cannot be timed."""
-    try:
-        return service.laid_out(best_layout(service, device, wanted)[0].layout)
-    except SpecError:
-        return with_least_layout(service, device, wanted.count or SERVER)

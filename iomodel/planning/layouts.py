@@ -9,7 +9,8 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.service import Service
-from iomodel.planning.step.layout import Layout, cache_ranks
+from iomodel.planning.step.layout import Layout, cache_ranks, has_experts
+from iomodel.planning.step.links import has_link
 
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""
@@ -25,11 +26,7 @@ def degrees(model: ModelSpec, allowed: Iterable[int]) -> list[int]:
     >>> degrees(model("llama-3-8b"), range(1, 9))
     [1, 2, 4, 8]
     """
-    return [ranks for ranks in allowed if _shared_by(model, ranks)]
-
-
-def _shared_by(model: ModelSpec, ranks: int) -> bool:
-    return _divides(model, Layout(tensor_parallel=ranks))
+    return [ranks for ranks in allowed if _divides(model, Layout(tensor_parallel=ranks))]
 
 
 def default_layouts(service: Service, device: Hardware, most: int, count: int | None = None) -> list[Layout]:
@@ -37,8 +34,9 @@ def default_layouts(service: Service, device: Hardware, most: int, count: int | 
 
     With `count` devices to fill, any number of ranks up to eight that divides them. A model with experts is also tried
     with expert parallelism and data-parallel attention over as many devices, and ranks with copies of a head also with
-    a cache that they divide.
+    a cache that they divide. A device without a link on file is tried alone.
     """
+    most = most if has_link(device) else 1
     usual = (1, 2, 4, SERVER) if count is None else [n for n in range(1, SERVER + 1) if count % n == 0]
     ranks = degrees(service.model, (n for n in usual if n <= most))
     tried: list[Layout] = []
@@ -49,7 +47,7 @@ def default_layouts(service: Service, device: Hardware, most: int, count: int | 
         wide = [Layout(tensor_parallel=n, pipeline_parallel=stages) for n in some]
         tried += with_divided_caches(wide, service)
         if stages == 1:
-            tried += [Layout(expert_parallel=n) for n in usual if 1 < n <= most and _has_experts(service.model, n)]
+            tried += [Layout(expert_parallel=n) for n in usual if 1 < n <= most and _divides_experts(service.model, n)]
         if count is not None:
             tried = [layout for layout in tried if count % layout.devices == 0]
         if any(_holds(service.laid_out(layout), device) for layout in tried):
@@ -95,7 +93,7 @@ def every_layout(model: ModelSpec, most: int) -> list[Layout]:
     [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (4, 1)]
     """
     powers = [1 << power for power in range(min(most, MOST_RANKS).bit_length())]
-    experts = powers if any(layer.mlp is not None and layer.mlp.experts for layer in model.counted) else [1]
+    experts = powers if has_experts(model) else [1]
     tried = (
         Layout(tensor_parallel=tensor, pipeline_parallel=stages, expert_parallel=many)
         for tensor in powers
@@ -121,16 +119,15 @@ def _holds(service: Service, device: Hardware) -> bool:
         return True
 
 
-def _has_experts(model: ModelSpec, ranks: int) -> bool:
+def _divides_experts(model: ModelSpec, ranks: int) -> bool:
     """Check for experts that ranks can divide, with whole heads on each."""
-    experts = [layer.mlp.experts for layer in model.counted if layer.mlp is not None and layer.mlp.experts]
-    return bool(experts) and not any(many % ranks for many in experts)
+    return has_experts(model) and not any(layer.mlp.experts % ranks for layer in model.counted if layer.mlp is not None)
 
 
 def with_least_layout(service: Service, device: Hardware, count: int = SERVER) -> Service:
     """Lay a service out by the least tensor parallelism that divides devices and heads, and has room for a request."""
     heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
-    most = min([count, *heads])  # at most one rank per head
+    most = min([count if has_link(device) else 1, *heads])  # at most one rank per head
     ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
     tried = [service.laid_out(Layout(tensor_parallel=n)) for n in ranks]
     return next((each for each in tried if each.memory(device).fits), tried[-1])

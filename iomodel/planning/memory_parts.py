@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from iomodel.common.display import Table
-from iomodel.planning.engines import Engine
+from iomodel.planning.engines import GIB, Engine
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.service_memory import Fit, MemoryPart
-
-GIB = 2**30
 
 
 class Lines(NamedTuple):
@@ -50,7 +48,7 @@ def memory_parts(fit: Fit, overhead: Sequence[tuple[str, int]]) -> Iterator[Memo
     fit : Fit
         Memory of the device.
     overhead : sequence of (str, int)
-        What the overhead consists of [B]; empty if that is not known.
+        Parts of the overhead [B]; empty if they are not known.
     """
     yield MemoryPart("weights as stored", fit.weights - fit.padding)
     if fit.padding:
@@ -81,9 +79,14 @@ def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:
     return tuple(written)
 
 
+def size_row(name: str, size: int) -> tuple[str, str, str]:
+    """Write a size in GB and in GiB, as a row of a table."""
+    return name, gigabytes(size), f"{size / GIB:,.2f} GiB"
+
+
 def memory_tables(fit: Fit) -> list[Table | str]:
     """Build the table of a device's memory under an engine, and the lines of the engine's log; nothing without one."""
     if not fit.log:
         return []
-    rows = [(part.name, gigabytes(part.bytes), f"{part.bytes / GIB:,.2f} GiB") for part in fit.parts]
+    rows = [size_row(part.name, part.bytes) for part in fit.parts]
     return [Table("Memory of a device part by part", ("", ">", ">"), rows), *(f"log: {line}" for line in fit.log)]

@@ -6,15 +6,20 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from iomodel.common.display import Result, Table
+from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.formatting import gigabytes, layout_text
+from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.engine_arguments import Command, is_command, read_command
+from iomodel.planning.formatting import layout_text
 from iomodel.planning.layouts import SERVER, with_least_layout
-from iomodel.planning.memory_parts import GIB
+from iomodel.planning.memory_parts import size_row
 from iomodel.planning.service import as_service
 from iomodel.planning.service_memory import Fit
-from iomodel.planning.service_options import ServiceOptions, check_names, takes
+from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step_arguments import as_model
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,17 @@ class MemoryPlan(Result):
     layout : Layout
         Parallel layout of the replica.
     prompt, output : int
-        Tokens of a prompt, and of its output [tokens].
+        Tokens of a prompt, and of its output; together the longest request if neither was given [tokens].
     memory : Fit
         Memory of the device with the least room, and the requests that fit.
     batch : int
         Requests that the replica takes: those that fit, up to the limit of the engine [-].
     missing : str
-        What a plan with times lacks; empty if that was not asked.
+        Error of a plan with times; empty if that was not asked.
     notes : tuple of str
         Warnings about the figures of the model's file.
+    assumed : tuple of str
+        Options of a command line that are passed over.
     """
 
     model: str
@@ -48,37 +55,38 @@ class MemoryPlan(Result):
     batch: int
     missing: str = ""
     notes: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def tables(self) -> list[Table | str]:
         """Return the tables of the terminal."""
         fit = self.memory
         rows = [
-            ("memory per device", gigabytes(fit.capacity), f"{fit.capacity / GIB:,.2f} GiB"),
-            ("  usable", gigabytes(fit.usable), f"{fit.usable / GIB:,.2f} GiB"),
-            *((f"  {part.name}", gigabytes(part.bytes), f"{part.bytes / GIB:,.2f} GiB") for part in fit.parts),
+            size_row("memory per device", fit.capacity),
+            size_row("  usable", fit.usable),
+            *(size_row(f"  {part.name}", part.bytes) for part in fit.parts),
             ("cache per token, on one device", f"{fit.token_bytes:,} B", ""),
             ("cache per request, on one device", f"{fit.request_bytes:,} B", ""),
             ("tokens of cache that fit", f"{fit.tokens:,}", ""),
-            ("requests that fit a replica", f"{fit.fits:,}", ""),
+            (f"requests of {self.prompt + self.output:,} tokens that fit a replica", f"{fit.fits:,}", ""),
         ]
-        where = f"{self.model} on {self.hardware} ({layout_text(self.layout)})"
-        drawn: list[Table | str] = [
-            Table(f"Memory of {where}: {self.prompt:,} + {self.output:,} tokens", ("", ">", ">"), rows)
-        ]
+        where = f"{self.model} on {self.layout.devices:,} x {self.hardware} ({layout_text(self.layout)})"
+        drawn: list[Table | str] = [Table(f"Memory of {where}", ("", ">", ">"), rows)]
         drawn += [f"log: {line}" for line in fit.log]
         drawn += [f"missing: times, because of {self.missing}"] if self.missing else []
+        drawn += [f"assumed: {each}" for each in self.assumed]
         return [*drawn, *(f"note: {note}" for note in self.notes)]
 
 
-@takes(ServiceOptions)
+@takes(PlanOptions)
 def memory_plan(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
     layout: Layout | None = None,
-    prompt: int,
-    output: int,
-    **service: Unpack[ServiceOptions],
+    prompt: int | None = None,
+    output: int | None = None,
+    count: int | None = None,
+    **service: Unpack[PlanOptions],
 ) -> MemoryPlan:
     """Compute the memory of a replica without its times: whether a model starts, and how many requests fit.
 
@@ -87,16 +95,16 @@ def memory_plan(
     Parameters
     ----------
     model : ModelSpec or str
-        The model, its name, or its file.
+        The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware or str
         The device.
     layout : Layout, optional
         Parallel layout of a replica; by default the least tensor parallelism that holds the model and one request, on
         up to eight devices.
-    prompt : int
-        Tokens of a prompt.
-    output : int
-        Tokens of its output.
+    prompt, output : int, optional
+        Tokens of a prompt, and of its output; by default those of the longest request of the command line or the model.
+    count : int, optional
+        Devices whose number the default tensor parallelism divides; eight if not given.
     **service
 
     Raises
@@ -111,11 +119,18 @@ def memory_plan(
     >>> found.layout.tensor_parallel, found.memory.fits > 0
     (1, True)
     """
-    check_names(memory_plan, service)
-    device = as_device(hardware)
-    served = as_service(model, prompt, output, Layout() if layout is None else layout, **service)
-    if layout is None:
-        served = with_least_layout(served, device, SERVER)
+    name, given, own, ignored = of_command(model, service, layout=layout, count=count)
+    asked = settled(memory_plan, given, **own)
+    device, spec = as_device(hardware), as_model(name)
+    if prompt is None and output is None:
+        command = read_command(str(model)) if is_command(model) else Command({}, ())
+        prompt, output = _longest(command, spec)
+        command = command._replace(ignored=tuple(each for each in command.ignored if each not in command.limit))
+        ignored = (command.passed_over,) if command.ignored else ()
+    served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service)
+    if asked.layout is None:
+        devices = SERVER if asked.own["count"] is None else as_integer("count", asked.own["count"])
+        served = with_least_layout(served, device, devices)
     return MemoryPlan(
         model=served.name,
         hardware=device.label,
@@ -125,4 +140,13 @@ def memory_plan(
         memory=served.memory(device),
         batch=served.most_requests(device),
         notes=served.model.notes,
+        assumed=ignored,
     )
+
+
+def _longest(command: Command, spec: ModelSpec) -> tuple[int, int]:
+    """Return the prompt and the output of the longest request of a command line, or of a model [tokens]."""
+    longest = next(iter(command.limit.values()), spec.max_positions)
+    if longest is None or longest < 2:
+        raise InputError("prompt, output: not given; allowed: both, for a model without a longest context of 2 or more")
+    return longest - 1, 1

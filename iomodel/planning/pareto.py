@@ -23,7 +23,7 @@ from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import PlanOptions, ServiceOptions, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.step.step_arguments import types_of
 from iomodel.planning.trust import trust
 
 Device = Hardware | str
@@ -211,20 +211,19 @@ def _points(service: Service, device: Hardware, wanted: _Wanted, price: float | 
     if wanted.sizes is None:
         best = at_targets(service, device, Wanted(targets=wanted.targets)) if wanted.targets else None
         tried = {1 << power for power in range(fits.bit_length())} | {fits} | ({best.batch} if best else set())
-    tdp = device.power.tdp
+    tdp, types = device.power.tdp, types_of(service.model, device, service.types)
     for batch in sorted(size for size in tried if 0 < size <= fits):
         reached = figures(service, device, batch)
-        decode = ReplicaSteps(service, device).decode(batch, service.contexts[0])
         yield ParetoPoint(
             device=device.label,
             layout=service.layout,
             devices=service.devices,
-            weight_dtype=decode.weight_dtype,
-            kv_dtype=decode.kv_dtype,
+            weight_dtype=types["weight_dtype"],
+            kv_dtype=types["kv_dtype"],
             batch=batch,
             fits=fits,
             ttft=reached.ttft,
-            tpot=reached.tpot,
+            tpot=reached.tpot or 0.0,
             requests_per_second=reached.requests_per_second,
             tokens_per_second=reached.tokens_per_second,
             price_per_hour=price,

@@ -7,8 +7,9 @@ knots is then what :func:`iomodel.plan` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -22,8 +23,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.fleet import as_devices
 from iomodel.planning.formatting import layout_text
-from iomodel.planning.layout_search import EQUAL
-from iomodel.planning.layouts import SERVER, default_layouts
+from iomodel.planning.layout_search import EQUAL, candidates
 from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import PlanOptions, takes
@@ -57,7 +57,7 @@ class PlanArray(Result, Tabular):
     replicas, devices, batch, fits : array of int
         Replicas and devices; requests decoded together in a replica, and those that fit [-].
     ttft, ttft_alone, step, tpot, cycle_per_token : array of float
-        Times of :class:`iomodel.planning.replica_figures.Figures` [s].
+        Times of :class:`iomodel.planning.replica_figures.Figures`; NaN as time per token of one output token [s].
     requests_per_second, tokens_per_second : array of float
         Rates of all replicas [1/s].
     """
@@ -179,17 +179,11 @@ def plan_array(
     served = as_service(name, *ends, asked.layout or Layout(), **asked.service)
     devices_given = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
     flat = _Loads(prompts.ravel(), outputs.ravel(), batches.ravel())
-    columns = {column: np.full(prompts.size, np.nan) for column in (*COLUMNS, "replicas", "devices")}
-    texts, chosen = np.full(prompts.size, "", dtype=object), np.full(prompts.size, None, dtype=object)
+    columns = _blank(prompts.size)
     for place, device in enumerate(devices):
         here = np.flatnonzero(places.ravel() == place)
-        best = _best(served, device, flat.at(here), devices_given, asked.layout)
-        for column, values in best.items():
-            if column == "layouts":
-                chosen[here] = values
-                texts[here] = [layout_text(one) if one is not None else "" for one in values]
-            else:
-                columns[column][here] = values
+        for column, values in _best(served, device, flat.at(here), devices_given, asked.layout).items():
+            columns[column][here] = values
     missing = np.flatnonzero(np.isnan(columns["ttft"]))
     if len(missing) and infeasible == "raise":
         first = int(missing[0])
@@ -199,19 +193,24 @@ def plan_array(
             least=0,
             unit="B",
         )
-    shape = prompts.shape
+    shape, texts = prompts.shape, ["" if one is None else layout_text(one) for one in columns["layouts"]]
     counted = {
         key: np.nan_to_num(columns.pop(key)).astype(np.int64) for key in ("batch", "fits", "replicas", "devices")
     }
     return PlanArray(
         model=served.name,
         hardware=np.array([device.label for device in devices])[places],
-        layout=texts.astype(str).reshape(shape),
+        layout=np.array(texts).reshape(shape),
         prompt=prompts,
         output=outputs,
-        layouts=chosen.reshape(shape),
         **{key: values.reshape(shape) for key, values in {**columns, **counted}.items()},
     )
+
+
+def _blank(size: int) -> dict[str, Any]:
+    """Return the columns of plans that do not fit."""
+    columns: dict[str, Any] = {name: np.full(size, np.nan) for name in (*COLUMNS, "replicas", "devices")}
+    return {**columns, "layouts": np.full(size, None, dtype=object)}
 
 
 @dataclass(frozen=True)
@@ -249,11 +248,9 @@ def _best(
     service: Service, device: Hardware, loads: _Loads, count: int | None, layout: Layout | None
 ) -> Mapping[str, Any]:
     """Compute the figures of each plan at its best layout."""
-    layouts = [layout] if layout is not None else default_layouts(service, device, count or SERVER, count)
+    layouts = [layout] if layout is not None else candidates(service, device, count)
     size = len(loads.prompt)
-    best: dict[str, Any] = {name: np.full(size, np.nan) for name in (*COLUMNS, "replicas", "devices")}
-    best["layouts"] = np.full(size, None, dtype=object)
-    most = np.zeros(size)
+    best, most = _blank(size), np.zeros(size)
     for tried in layouts:
         laid = service.laid_out(tried)
         if count is not None and count % laid.devices:
@@ -303,7 +300,7 @@ def _one_by_one(service: Service, device: Hardware, loads: _Loads, batch: Any) -
         for prompt, output, size in zip(loads.prompt, loads.output, batch, strict=True)
     ]
     names = [name for name in COLUMNS if name not in ("batch", "fits")]
-    return {name: np.array([getattr(row, name) for row in rows]) for name in names}
+    return {name: np.array([getattr(row, name) for row in rows], dtype=float) for name in names}
 
 
 def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> dict[str, Any]:
@@ -319,7 +316,7 @@ def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> 
     waiting = np.maximum(0.0, batch / groups - 1) / np.maximum(1, decodes) * occupied * groups
     first = np.minimum(prefill + waiting, cycle)
     several = np.maximum(1, decodes)
-    tpot = np.where(decodes > 0, np.maximum(step, (cycle - first) / several), 0.0)
+    tpot = np.where(decodes > 0, np.maximum(step, (cycle - first) / several), np.nan)
     rate = batch / cycle
     return {
         "ttft": np.maximum(prefill, first),
@@ -336,19 +333,13 @@ def _prefills(steps: ReplicaSteps, prompts: Any) -> tuple[Any, Any]:
     """Compute prefills and their longest stages, once for each length, drafts included [s]."""
     lengths, places = np.unique(prompts, return_inverse=True)
 
+    @cache
     def timed(tokens: int) -> tuple[float, ...]:
         drafts = 0.0 if steps.draft is None else steps.draft.prefill(tokens).seconds
         one = steps.chunk(tokens, tokens)
         return one.seconds + drafts, one.stage_seconds + drafts
 
-    known: dict[int, tuple[float, ...]] = {}
-
-    def kept(tokens: int) -> tuple[float, ...]:
-        if tokens not in known:
-            known[tokens] = timed(tokens)
-        return known[tokens]
-
-    seconds, stages = np.array([between(int(length), kept) for length in lengths]).T
+    seconds, stages = np.array([between(int(length), timed) for length in lengths]).T
     return seconds[places], stages[places]
 
 
@@ -356,22 +347,17 @@ def _mean_decodes(steps: ReplicaSteps, loads: _Loads, batch: Any) -> Any:
     """Compute the mean decode step of each output [s]: the integral between knots of batch and context."""
     service = steps.service
     contexts = np.array(_contexts(steps))
-    sizes = [1 << power for power in range(int(batch.max() - 1).bit_length() + 1)]
     each = 1.0 if service.speculation is None else service.speculation.tokens_per_step
     low = np.array([1 << (int(size).bit_length() - 1) for size in batch])
-    used = {int(size) for size in low} | {2 * int(size) for size, whole in zip(low, batch, strict=True) if size < whole}
-    means = {}
+    high = np.where(low == batch, low, 2 * low)
     first, last = loads.prompt + 1, loads.prompt + np.maximum(1, loads.output - 1)
-    for size in [size for size in sizes if size in used]:
-        times = np.array([steps.decode_step_seconds(size, int(context)) for context in contexts]) / each
-        means[size] = _mean(contexts, times, first, last)
-    table = np.array([means[size] for size in sorted(means)])
-    order = {size: place for place, size in enumerate(sorted(means))}
-    here = np.arange(len(batch))
-    below = table[[order[int(size)] for size in low], here]
-    above = table[
-        [order[int(size if size == whole else 2 * size)] for size, whole in zip(low, batch, strict=True)], here
-    ]
+    sizes = np.unique([low, high])
+    means = []
+    for size in sizes:
+        times = np.array([steps.decode_step_seconds(int(size), int(context)) for context in contexts]) / each
+        means.append(_mean(contexts, times, first, last))
+    table, here = np.array(means), np.arange(len(batch))
+    below, above = (table[np.searchsorted(sizes, ends), here] for ends in (low, high))
     return below + (np.maximum(below, above) - below) * (batch - low) / low
 
 
@@ -447,13 +433,9 @@ def step_array(
     return times[inverse.ravel()].reshape(columns[0].shape)
 
 
-def _timed(
-    model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: Mapping[str, Any],
-    timed: Callable[..., Any] = step,
-) -> float:  # fmt: skip
+def _timed(model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: Mapping[str, Any]) -> float:
     size, queries, keys = point
     try:
-        seconds: float = timed(model, device, batch=size, q_len=queries, kv_len=keys, **options).seconds
+        return step(model, device, batch=size, q_len=queries, kv_len=keys, **options).seconds
     except (SpecError, InfeasibleError):
         return float("nan")
-    return seconds

@@ -47,7 +47,8 @@ class Plan(Result, Tabular):
         ``memory capacity`` if the batch is the largest that fits, and twice the batch would serve a tenth more; else
         the bound of the longer phase, prefill or decode.
     crossover_context : int or None
-        Context from which attention takes longer than the matrix products in a decode step; None if there is none.
+        Context from which attention takes longer than the matrix products in a decode step of the batch; None if there
+        is none [tokens].
     price_per_hour : float or None
         Price of one device [1/h].
     batches : tuple of Figures
@@ -132,14 +133,17 @@ class Plan(Result, Tabular):
         return self.figures.ttft
 
     @property
-    def tpot(self) -> float:
-        """Mean time per output token behind the first at the same load, (latency - TTFT) / (output - 1) [s]."""
+    def tpot(self) -> float | None:
+        """Mean time per output token behind the first at the same load, (latency - TTFT) / (output - 1) [s].
+
+        None without such tokens.
+        """
         return self.figures.tpot
 
     @property
-    def tpot_interval(self) -> tuple[float, float]:
+    def tpot_interval(self) -> tuple[float, float] | None:
         """10th to 90th percentile of the time per token among published working rows of the kind [s]."""
-        return tpot_interval(self.prefill.model, self.batch, self.tpot)
+        return None if self.tpot is None else tpot_interval(self.prefill.model, self.batch, self.tpot)
 
     @property
     def ttft_interval(self) -> tuple[float, float] | None:
@@ -204,7 +208,9 @@ class Plan(Result, Tabular):
         held = bars(
             [BarRow("memory of a device", known, f"of {memory.capacity / 1e9:,.0f} GB: {text}", float(memory.capacity))]
         )
-        steps = {"first token (TTFT)": self.ttft, "each further token (TPOT)": self.tpot}
+        steps = {"first token (TTFT)": self.ttft}
+        if self.tpot is not None:
+            steps["each further token (TPOT)"] = self.tpot
         return held + bars([BarRow(name, {name: time}, f"{time * 1e3:,.1f} ms") for name, time in steps.items()])
 
     def records(self) -> Any:
@@ -261,6 +267,7 @@ def _memory(plan: Plan) -> list[Row]:
         ("  left for the KV cache", gigabytes(fit.left)),
         (_token(fit.cache_ranks), f"{fit.token_bytes:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
+        ("tokens of cache that fit", f"{fit.tokens:,}"),
         ("requests that fit a replica", f"{fit.fits:,}"),
     ]
 
@@ -305,6 +312,7 @@ def _clients(plan: Plan) -> str:
 def _times(plan: Plan) -> list[Row]:
     reached = plan.figures
     per_token = "decode step" if plan.speculation is None else "decode step per token"
+    together = -(-reached.batch // plan.layout.pipeline_parallel)  # requests of one pass of a stage
     context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
     return [
         ("batch per replica", f"{reached.batch:,}"),
@@ -313,9 +321,9 @@ def _times(plan: Plan) -> list[Row]:
         *_interval(plan.ttft_interval),
         *_drafts(plan),
         (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
-        (f"TPOT with {_clients(plan)}", seconds(reached.tpot)),
-        *(_interval(plan.tpot_interval) if reached.tpot else []),
-        ("attention overtakes the products at", context),
+        (f"TPOT with {_clients(plan)}", "-" if reached.tpot is None else seconds(reached.tpot)),
+        *_interval(plan.tpot_interval),
+        (f"attention overtakes the products in time, decode step at batch {together:,}", context),
     ]
 
 

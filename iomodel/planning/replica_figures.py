@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from iomodel.common.results import column
 from iomodel.devices.device import Hardware
-from iomodel.planning.engines import Engine, step_limits
+from iomodel.planning.engines import Engine
 from iomodel.planning.formatting import rate, seconds
 from iomodel.planning.service import Service
 from iomodel.planning.step.step_result import StepTime
@@ -65,7 +65,8 @@ class Figures:
     step : float
         Decode step, averaged over the output; with speculation over the expected tokens of a step [s].
     tpot : float
-        Mean time per output token behind the first at that load, (latency - TTFT) / (output - 1) [s].
+        Mean time per output token behind the first at that load, (latency - TTFT) / (output - 1); None without such
+        tokens [s].
     requests_per_second, tokens_per_second : float
         Requests, and output tokens, of one replica [1/s].
     ttft_alone : float
@@ -77,7 +78,7 @@ class Figures:
     batch: int = field(metadata=column(">batch", ","))
     ttft: float = field(metadata=column(">TTFT", seconds))
     step: float = field(metadata=column(">decode step", seconds))
-    tpot: float = field(metadata=column(">TPOT", seconds))
+    tpot: float | None = field(metadata=column(">TPOT", seconds, none="-"))
     requests_per_second: float = field(metadata=column(">requests/s", rate))
     tokens_per_second: float = field(metadata=column(">tokens/s", ",.0f"))
     ttft_alone: float = 0.0
@@ -109,7 +110,7 @@ def figures(service: Service, device: Hardware, batch: int, clients: int | None 
     whole = max(cycle.seconds, loads)
     rate = batch / whole
     first = min(cycle.first, whole)
-    tpot = max(step, (whole - first) / service.steps) if service.steps else 0.0
+    tpot = max(step, (whole - first) / service.steps) if service.steps else None
     waiting = whole * (max(0, (clients or batch) - batch) / batch)
     host = 0.0 if service.engine is None else prefill_host(steps.prefill())
     host = host if clients is None else server_host(steps.prefill())
@@ -152,7 +153,7 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: i
     """
     service = steps.service
     groups, decodes, computed = service.layout.data_parallel, service.steps, steps.computed
-    budget = service.step_tokens or step_limits(engine, steps.device)[0]
+    budget = service.limits(steps.device)[0]
     each = batch / groups
     ending = each / decodes if decodes else each
     drafted = each * steps.drafted_seconds()
@@ -182,4 +183,4 @@ def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:
     own = steps.prefill(batch=groups)
     outputs = steps.output_seconds(batch) - steps.output_seconds(groups) if batch > groups else 0.0
     attention = decode.attention_seconds + own.attention_seconds * tokens / steps.computed
-    return products + attention + outputs
+    return products + attention + outputs + steps.host_seconds

@@ -95,4 +95,4 @@ def _reached(
 ) -> tuple[float, float, float, float]:
     fits = service.memory(device).fits
     reached = figures(service, timed, fits if batch is None else batch)
-    return reached.ttft, reached.tpot, reached.tokens_per_second, float(fits)
+    return reached.ttft, reached.tpot or 0.0, reached.tokens_per_second, float(fits)

@@ -184,11 +184,13 @@ class Service:
         return self._memories.get(id(device), lambda: (device, self._fullest(device)))[1]
 
     def most_requests(self, device: Hardware) -> int:
-        """Compute the requests that a replica takes: as many as fit, up to the engine's limit in each group."""
-        fits = self.memory(device).fits
-        if self.engine is None:
-            return fits if self.step_requests is None else min(fits, self.step_requests * self.layout.data_parallel)
-        return min(fits, self.limits(device)[1] * self.layout.data_parallel)
+        """Compute the requests that a replica takes: as many as fit, up to the limit of a step in each group."""
+        return self.at_once(device, self.memory(device).fits)
+
+    def at_once(self, device: Hardware, requests: int) -> int:
+        """Limit the requests of a replica to those of a step in each group: of the engine, or as given without one."""
+        most = self.step_requests if self.engine is None else self.limits(device)[1]
+        return requests if most is None else min(requests, most * self.layout.data_parallel)
 
     def limits(self, device: Hardware) -> tuple[int, int]:
         """Return the most tokens and requests of a step of the engine."""
@@ -262,7 +264,7 @@ class Service:
             share = Fraction(repr(self.memory_utilization or UTILIZATION))
             return Reserve(int(share * capacity(device)), OVERHEAD, None, None)
         check_architecture(self.engine, device)
-        limits = self.step_tokens, self.step_requests
+        limits = self.limits(device)
         return reserve(self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, limits)
 
     def cached(self, prompt: int) -> int:

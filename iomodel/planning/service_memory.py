@@ -309,14 +309,14 @@ class RequestMemory:
     def _of_reaches(self, counted: Mapping[DecoderLayer, int], tokens: int, room: int) -> Iterator[CachePool]:
         """Divide the memory of caches among layers with windows and without."""
         ratio = None if self.engine is None else self.engine.window_ratio
-        wide, narrow, kept = 0, 0, 0
+        wide, narrow, kept, whole = 0, 0, 0, 0
         for layer, repeats in counted.items():
+            token, every = repeats * self.cache(layer, 1, paged=False), repeats * self.cache(layer, tokens)
+            whole += every
             if layer.attention is not None and (layer.attention.window or layer.attention.chunk):
-                narrow += repeats * self.cache(layer, 1, paged=False)
-                kept += repeats * self.cache(layer, tokens)
-            elif layer.attention is not None:
-                wide += repeats * self.cache(layer, 1, paged=False)
-        whole = sum(repeats * self.cache(layer, tokens) for layer, repeats in counted.items())
+                narrow, kept = narrow + token, kept + every
+            else:
+                wide += token
         if ratio is None or not wide or not narrow:
             if whole:
                 yield CachePool("caches", room, whole)

@@ -26,6 +26,8 @@ POINTS = 3
 """Contexts at which a decode step is computed, for longer outputs."""
 CUTS = 32
 """Most cuts in the contexts of an output."""
+GROWN = 4
+"""Growth of a context after which steps are computed anew [-]."""
 TIMED = BoundedCache[tuple[ModelSpec, Hardware, StepTime]](8192)
 """Steps of all replicas; comparing the figures of models and devices is slower than a look-up by identity."""
 
@@ -105,6 +107,11 @@ class ReplicaSteps:
     def computed(self) -> int:
         """Tokens of a prompt of the service that its prefill computes: those that are not cached [-]."""
         return self.service.prompt - self.service.cached(self.service.prompt)
+
+    @property
+    def host_seconds(self) -> float:
+        """Time of the host between steps, in which the device waits [s]."""
+        return 0.0 if self.service.engine is None else self.service.engine.step_host
 
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
         """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
@@ -199,7 +206,7 @@ class ReplicaSteps:
     def decode_seconds(self, batch: int) -> float:
         """Compute the mean time between tokens of a request, over the output [s]; see :meth:`decode_step_seconds`.
 
-        With speculation it is the time of a step over its expected tokens.
+        With speculation it is the time of a step over its expected tokens; with an engine its host is included.
         """
         speculation = self.service.speculation
         each = 1.0 if speculation is None else speculation.tokens_per_step
@@ -209,7 +216,7 @@ class ReplicaSteps:
             mean_between(self.bends(), lambda context, size=size: self.decode_step_seconds(size, context) / each)  # type: ignore[misc]
             for size in sizes
         ]
-        return times[0] + (max(times) - times[0]) * (batch - low) / low
+        return times[0] + (max(times) - times[0]) * (batch - low) / low + self.host_seconds / each
 
     def decode_step_seconds(self, batch: int, context: int) -> float:
         """Compute the time between decode steps of a request [s], that of drafts too.
@@ -234,9 +241,12 @@ class ReplicaSteps:
         return (self.service.tokens_at_once - 1) * one
 
     def bends(self) -> list[tuple[int, int]]:
-        """Split the contexts of the output where a window is full or a chunk begins; steps grow evenly in between."""
+        """Split the contexts of the output where steps do not grow evenly.
+
+        A window is full, a chunk begins, or contexts have grown so far that a short one filled no tile of keys.
+        """
         first, last = self.service.contexts
-        cuts: set[int] = set()
+        cuts = {first * GROWN**power for power in range(1, 1 + int(log2(last / first) / log2(GROWN)))}
         for layer in self.service.model.counted:
             if layer.attention is None:
                 continue

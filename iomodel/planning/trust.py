@@ -10,12 +10,12 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
+from iomodel.planning.engines import GIB
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
-from iomodel.planning.step.layout import NETWORK, Layout
+from iomodel.planning.step.layout import NETWORK, Layout, has_experts
 from iomodel.planning.step.links import ACHIEVED, with_nodes
 from iomodel.workloads.dtypes import served
 
-GIB = 2**30
 LINKS = ("interconnect.per_direction", "interconnect.total", "interconnect.pcie_per_direction")
 NO_HOST = "no time of the host"
 QUEUE = "requests of one length arrive at random; prompts are prefilled one at a time, before any decode step"
@@ -69,7 +69,7 @@ def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[st
         if share or less:
             yield ", less ".join(part for part in (share, less) if part)
         yield NO_HOST
-    if any(layer.mlp is not None and layer.mlp.experts for layer in service.model.counted):
+    if has_experts(service.model):
         yield "tokens choose experts at random, each as often as the others"
     if any(layout.devices > 1 for layout in layouts):
         yield f"long transfers reach {100 * ACHIEVED:g} % of the links; latencies are those of NCCL over NVLink"

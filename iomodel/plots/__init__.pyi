@@ -11,5 +11,7 @@ from .roofline import Roofs as Roofs
 from .roofline import roofline as roofline
 from .roofline import roofs as roofs
 from .staircase_plot import staircase as staircase
+from .styles import Style as Style
+from .styles import style as style
 from .tile_times_plot import tile_times as tile_times
 from .traffic_plot import traffic_against_sram as traffic_against_sram

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from iomodel.plots import words
-from iomodel.plots.canvas import COLOURS, GREY, beside, figure, plain, subtitle
-from iomodel.plots.estimated import estimates, name_of
+from iomodel.plots.canvas import COLOURS, FAINT, GREY, beside, figure, plain, subtitle
+from iomodel.plots.estimated import common_call, estimates, name_of
+from iomodel.plots.styles import current
 from iomodel.timing.time_shares import EXPOSED, HOST, time_shares
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ LETTER = 0.013
 
 
 def breakdown(results: Estimate | Sequence[Estimate]) -> Figure:
-    """Draw the total time as a sum, and the seconds of every resource as bars, one panel per estimate.
+    """Draw the total time as a sum, and the seconds of every resource as bars, a panel with its own axis per estimate.
 
     Resources work at the same time, so their bars do not sum to the total. The bar of the total does: it has the time
     of the slowest resource of each kernel, the time of others that does not overlap with it, the visible part of steps,
@@ -42,7 +43,7 @@ def breakdown(results: Estimate | Sequence[Estimate]) -> Figure:
     Parameters
     ----------
     results : Estimate or list of Estimate
-        Estimates to draw, on a common time scale.
+        Estimates to draw.
 
     Raises
     ------
@@ -61,20 +62,35 @@ def breakdown(results: Estimate | Sequence[Estimate]) -> Figure:
     rows = [1 + len(estimate.breakdown) for estimate in drawn]
     devices = list(dict.fromkeys(estimate.hardware.name for estimate in drawn))
     title = "Time per resource" + (f" on {devices[0]}" if len(devices) == 1 else "")
-    picture = figure(title, height=1.1 + sum(0.27 * n + 0.55 for n in rows))
-    panels = picture.subplots(len(drawn), 1, sharex=True, squeeze=False, height_ratios=[n + 1 for n in rows])[:, 0]
-    longest = max(max([estimate.seconds, *estimate.breakdown.values()]) for estimate in drawn)
-    factor, unit = words.scale(longest, "s")
+    call = common_call(drawn)
+    picture = figure(title, height=1.4 + sum(0.27 * n + 0.85 for n in rows))
+    panels = picture.subplots(len(drawn), 1, squeeze=False, height_ratios=[n + 1 for n in rows])[:, 0]
     for number, (axes, estimate) in enumerate(zip(panels, drawn, strict=True)):
         where = "" if len(devices) == 1 else f" on {estimate.hardware.name}"
+        longest = max([estimate.seconds, *estimate.breakdown.values()])
+        factor, unit = words.scale(longest, "s")
         _panel(axes, estimate, factor, longest, f"estimate {number + 1}")
         limit = words.resource(estimate.bound)
-        subtitle(axes, f"{name_of(estimate)}{where}: {words.short(estimate.seconds, 's')}, bound by {limit}")
-        if number + 1 < len(drawn):
-            axes.tick_params(bottom=False, labelbottom=False)
-    panels[-1].set_xlim(0, 1.06 * longest / factor)
-    panels[-1].set_xlabel(f"time [{unit}]", fontsize=10)
+        first = f"{call}\n" if call and not number else ""
+        subtitle(axes, f"{first}{name_of(estimate)}{where}: {words.short(estimate.seconds, 's')}, bound by {limit}")
+        axes.set_xlim(0, 1.06 * longest / factor)
+        axes.set_xlabel(f"time [{unit}]", fontsize=10)
+    _name_parts(picture, drawn)
     return picture
+
+
+def _name_parts(picture: Any, drawn: Sequence[Estimate]) -> None:
+    """Name the parts of the totals in a legend."""
+    from matplotlib.patches import Patch
+
+    shares = [name for one in drawn for name in time_shares(one.kernels, one.seconds)]
+    named = {LOOKS[name]: words.resource(name) for name in dict.fromkeys(shares) if name in LOOKS}
+    slowest = Patch(facecolor=BINDS, edgecolor="white", label="slowest resource of each kernel")
+    parts = [
+        Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name) for (colour, hatch), name in named.items()
+    ]
+    picture.legend(handles=[slowest, *parts], loc="outside lower center", ncols=current().columns(4), fontsize=8,
+                   edgecolor=FAINT, title="parts of the total", title_fontsize=8)  # fmt: skip
 
 
 def _panel(axes: Any, estimate: Estimate, factor: float, longest: float, gid: str) -> None:
@@ -108,7 +124,7 @@ def _sum(axes: Any, estimate: Estimate, factor: float, longest: float, gid: str)
         axes.barh(-1, time / factor, left=left / factor, height=0.72, facecolor=colour, edgecolor="white", zorder=4,
                   linewidth=0.8, hatch=hatch, gid=f"{gid} share {name}")  # fmt: skip
         label = words.resource(name)
-        if time > LETTER * len(label) * longest:
+        if time > LETTER * len(label) * longest * 100 / current().letters(100):
             axes.annotate(label, ((left + time / 2) / factor, -1), ha="center", va="center", fontsize=8, zorder=5,
                           color="white" if colour == BINDS else INK, parse_math=False,
                           bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})  # fmt: skip

@@ -9,12 +9,15 @@ from math import ceil, floor, log10
 from os import PathLike
 from pathlib import Path
 from textwrap import wrap
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from iomodel.common import labels
 from iomodel.common import output_files as output_file
 from iomodel.common.output_files import written
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
+from iomodel.plots.styles import STYLES, Style, current
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +27,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """One marker per colour, so that no distinction depends on colour alone."""
 GREY, FAINT = "#595959", "#DDDDDD"
-SUFFIXES = (".png", ".svg")
+SUFFIXES = (".png", ".svg", ".pdf", ".pgf")
+EDITABLE = {"svg.fonttype": "none", "pdf.fonttype": 42}
+"""Text stays text in SVG, and fonts are embedded as TrueType in PDF, as publishers ask."""
+_ENCODING = Lock()
 DPI = 200
 """Resolution of PNG files, in print quality [dots per inch]."""
 
@@ -35,8 +41,11 @@ def figure(title: str, width: float = 7.2, height: float = 4.4) -> Figure:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise InputError("matplotlib: not installed; pictures need it: pip install 'iomodel[plot]'") from None
-    picture: Figure = _figure_class()(figsize=(width, height), layout="constrained", facecolor="white")
-    picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color="black", parse_math=False)
+    chosen = current()
+    picture: Figure = _figure_class()(figsize=chosen.size(width, height), layout="constrained", facecolor="white")
+    picture.style = chosen  # type: ignore[attr-defined]
+    lines = "\n".join(wrap(title, chosen.letters(80)))
+    picture.suptitle(lines, x=0.01, ha="left", fontsize=12, fontweight="bold", color="black", parse_math=False)
     return picture
 
 
@@ -45,7 +54,23 @@ def _figure_class() -> Any:
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure that notebooks display although it is not registered with pyplot."""
+        """A figure in the style that it was made in, which notebooks display although pyplot does not know it."""
+
+        style: Style = STYLES["notebook"]
+        styled = False
+
+        @property
+        def caption(self) -> str:
+            """The title and the first lines above the axes, as one text."""
+            above = [axes.get_title(loc="left") for axes in self.axes]
+            return " ".join(". ".join(filter(None, [self.get_suptitle(), *dict.fromkeys(above)])).split())
+
+        def draw(self, renderer: Any) -> None:
+            """Draw the figure, in its style."""
+            if not self.styled:
+                self.styled = True
+                _restyle(self, self.style)
+            super().draw(renderer)
 
         def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
             data = BytesIO()
@@ -53,6 +78,23 @@ def _figure_class() -> Any:
             return data.getvalue(), {"width": 96 * self.get_figwidth()}  # its size, at twice the resolution
 
     return Picture
+
+
+def _restyle(picture: Any, style: Style) -> None:
+    """Set the font and the size of all texts of a picture, and leave out what its caption says."""
+    from matplotlib.text import Text
+
+    for text in picture.findobj(Text):
+        text.set_fontsize(text.get_fontsize() * style.text)
+        if style.font is not None:
+            text.set_fontfamily(style.font)
+    family = {} if style.font is None else {"labelfontfamily": style.font}
+    for axes in picture.axes:
+        axes.tick_params(labelsize=9 * style.text, **family)
+    if not style.title:
+        for text in (picture._suptitle, *(axes._left_title for axes in picture.axes)):
+            text.set_visible(False)
+            text.set_in_layout(False)
 
 
 def drawing(title: str, text: str, height: float = 4.4, width: float = 7.2, *, grid: bool = True) -> tuple[Figure, Any]:
@@ -66,7 +108,7 @@ def drawing(title: str, text: str, height: float = 4.4, width: float = 7.2, *, g
 
 def subtitle(axes: Any, text: str) -> None:
     """Write a few words above the axes, wrapped to fit."""
-    lines = [line for part in text.split("\n") for line in wrap(part, 108)]
+    lines = [line for part in text.split("\n") for line in wrap(part, current().letters(108))]
     axes.set_title("\n".join(lines), loc="left", fontsize=9, color=GREY, parse_math=False)
 
 
@@ -84,7 +126,8 @@ def plain(axes: Any, *, grid: bool = True) -> None:
 def legend(picture: Any, columns: int) -> None:
     """Draw a legend below all axes, wrapped to fit, without interpreting names as formulas."""
     handles, labels = picture.axes[0].get_legend_handles_labels()
-    texts = ["\n".join(wrap(label, 104 // columns)) for label in labels]
+    columns = current().columns(columns)
+    texts = ["\n".join(wrap(label, current().letters(104) // columns)) for label in labels]
     drawn = picture.legend(
         handles, texts, loc="outside lower center", ncols=columns, markerscale=0.7, fontsize=8, edgecolor=FAINT
     )
@@ -107,7 +150,7 @@ def traffic_ticks(axes: Any) -> None:
     factor, unit = words.scale(most / 2, "B")
     places = [factor * tick for tick in log_ticks(least / factor, most / factor)]
     place_ticks(axes.yaxis, places, lambda size: f"{size / factor:,.4g}")
-    axes.set_ylabel(f"HBM traffic [{unit}]", fontsize=10)
+    axes.set_ylabel(f"{labels.REQUESTS} [{unit}]", fontsize=10)
 
 
 def powers_of_two(low: int, high: int) -> list[int]:
@@ -139,14 +182,16 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -> Path:
-    """Write a picture to a PNG or SVG file.
+    """Write a picture to a PNG, SVG, PDF or PGF file.
+
+    Text stays text in SVG and PDF, whose fonts are embedded. PGF is for LaTeX, which must be installed.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
         A picture of this module, or any other figure.
     path : str or os.PathLike
-        Output file; its suffix, .png or .svg, selects the format.
+        Output file; its suffix, .png, .svg, .pdf or .pgf, selects the format.
     overwrite : bool
         Replace an existing file.
 
@@ -158,24 +203,40 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
     Raises
     ------
     InputError
-        The suffix is not supported; the file exists and `overwrite` is False; the path cannot be written.
+        The suffix is not supported; the file exists and `overwrite` is False; the path cannot be written; PGF without
+        LaTeX.
 
     Examples
     --------
-    >>> save(None, "roofline.pdf")
+    >>> save(None, "roofline.gif")
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: out: 'roofline.pdf' given; allowed: a file that ends in .png or .svg
+    iomodel.errors.InputError: out: 'roofline.gif' given; allowed: a file that ends in .png, .svg, .pdf or .pgf
     """
     target = writable(path, overwrite=overwrite)
     if not hasattr(figure, "savefig"):
         raise InputError(f"figure: {shown(figure)} given; allowed: a matplotlib figure, such as those of iomodel.plots")
     form = target.suffix.lower().removeprefix(".")
     # No date, so that files are reproducible; a title for screen readers.
-    metadata = {"Title": figure.get_suptitle()} | ({"Date": None} if form == "svg" else {})
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+    metadata = None if form == "pgf" else {"Title": " ".join(figure.get_suptitle().split()), **undated}
+    return written(target, _encoded(figure, form, metadata), overwrite=overwrite)
+
+
+def _encoded(figure: Any, form: str, metadata: Any) -> bytes:
+    """Return the bytes of a file; raise InputError where LaTeX is needed and missing."""
+    import matplotlib
+
     data = BytesIO()
-    figure.savefig(data, format=form, dpi=DPI, metadata=metadata)
-    return written(target, data.getvalue(), overwrite=overwrite)
+    with _ENCODING, matplotlib.rc_context(EDITABLE):  # the parameters of matplotlib are global
+        try:
+            figure.savefig(data, format=form, dpi=DPI, metadata=metadata)
+        except RuntimeError as error:
+            if form != "pgf":
+                raise
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"out: .pgf needs LaTeX ({reason}); allowed: .pdf, which LaTeX includes too") from None
+    return data.getvalue()
 
 
 def writable(path: str | PathLike[str], *, overwrite: bool) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from iomodel.errors import InputError, shown
@@ -25,6 +26,12 @@ def estimates(value: Any) -> list[Estimate]:
     if wrong is not None or not drawn:
         raise InputError(f"estimates: {shown(wrong)} given; allowed: an iomodel.estimate(...), or a list of them")
     return drawn
+
+
+def common_call(estimates: Iterable[Any]) -> str:
+    """Describe the call of estimates that share one; empty for none, or for several calls."""
+    calls = list(dict.fromkeys(words.workload(one.workload) for one in estimates))
+    return calls[0] if len(calls) == 1 else ""
 
 
 def name_of(estimate: Estimate) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common import labels
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
@@ -17,6 +18,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, figure, legend, log_ticks, place_ticks, plain, subtitle
 from iomodel.plots.tile_map import TileMap, even, ticks, tile_map
+from iomodel.plots.tile_times_plot import STYLES
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
@@ -40,7 +42,7 @@ def feasible_tiles(
     marks: Mapping[str, Mapping[str, int]] | None = None,
     **options: Any,
 ) -> Figure:
-    """Draw the feasible tiles, coloured by their HBM traffic, with limits as lines and the best tile marked.
+    """Draw the feasible tiles, coloured by their requests, with limits as lines and the best tile marked.
 
     On a device, all tiles of the map have the same warps and stages, and are multiples of the MMA steps of the warps; a
     tile fits if :func:`iomodel.check` accepts it. Under a bare budget, with an alignment, and with the textbook's
@@ -137,7 +139,7 @@ def _cells(picture: Any, axes: Any, grid: TileMap) -> None:
         norm=LogNorm(least / factor, max(most, 1.001 * least) / factor), edgecolor="white", linewidth=0.3,
     )  # fmt: skip
     bar = picture.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
-    bar.set_label(f"HBM traffic [{unit}]", fontsize=10)
+    bar.set_label(f"{labels.REQUESTS} [{unit}]", fontsize=10)
     bar.ax.tick_params(labelsize=9)
     place_ticks(bar.ax.yaxis, log_ticks(least / factor, most / factor), lambda value: f"{value:,.4g}")
     inside = np.argwhere(grid.fits)
@@ -165,12 +167,10 @@ def _misfits(axes: Any, grid: TileMap) -> None:
 
 
 def _edges(sizes: Sequence[int]) -> Any:
-    """Compute the edges of cells around sizes: midpoints, or geometric means on a logarithmic axis."""
-    centres = np.array(sizes, dtype=float)
-    if even(sizes):
-        return np.append(centres, centres[-1] + centres[0]) - centres[0] / 2
-    between = np.sqrt(centres[1:] * centres[:-1])
-    return np.concatenate([[centres[0] ** 2 / between[0]], between, [centres[-1] ** 2 / between[-1]]])
+    """Compute the edges of cells, each of which ends at its size, so that no cell that fits crosses a limit."""
+    ends = np.array(sizes, dtype=float)
+    first = 0.0 if even(sizes) else ends[0] ** 2 / ends[1]
+    return np.append(first, ends)
 
 
 def _limits(axes: Any, grid: TileMap) -> None:
@@ -188,8 +188,8 @@ def _limits(axes: Any, grid: TileMap) -> None:
 def _mark(axes: Any, grid: TileMap, points: Mapping[str, tuple[int, int]]) -> None:
     solution = grid.solution
     row, column = (solution.tiles[name] for name in grid.names)
-    label = f"least traffic: {row:,} x {column:,}, {words.short(solution.cost.hbm_bytes, 'B')}"
-    star = {"marker": "*", "markersize": 17, "color": "white", "markeredgecolor": "black", "markeredgewidth": 1.2}
+    label = f"fewest requests: {row:,} x {column:,}, {words.short(solution.cost.hbm_bytes, 'B')}"
+    star = {**STYLES["fewest requests"], "markeredgecolor": "black", "markeredgewidth": 1.2}
     axes.plot([column], [row], linestyle="none", zorder=5, label=label, gid="optimum", **star)
     for number, (name, (u, v)) in enumerate(points.items()):
         style = {"marker": "sD^vo"[number % 5], "markersize": 15, "fillstyle": "none", "color": "black"}
@@ -200,4 +200,4 @@ def _mark(axes: Any, grid: TileMap, points: Mapping[str, tuple[int, int]]) -> No
         (axes.set_ylim, grid.rows, [u for u, _ in points.values()]),
     ):
         first, last = _edges(sizes)[[0, -1]]
-        limit(min([first, *(0.9 * size for size in marked)]), max([last, *(1.1 * size for size in marked)]))
+        limit(min([first, *(0.9 * size for size in marked)]), max([1.02 * last, *(1.1 * size for size in marked)]))

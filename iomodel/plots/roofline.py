@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING, Any, get_args
 
+from iomodel.common import labels
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice, finite
 from iomodel.devices.device import Hardware, as_device
@@ -13,7 +15,7 @@ from iomodel.devices.quantity import Quantity
 from iomodel.errors import InputError, SpecError, shown
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, drawing, legend
-from iomodel.plots.estimated import is_estimate, name_of
+from iomodel.plots.estimated import common_call, is_estimate, name_of
 from iomodel.workloads.call import DType
 
 if TYPE_CHECKING:
@@ -31,11 +33,11 @@ class Point:
     label : str
         Label in the legend.
     intensity : float
-        FLOPs over HBM traffic [FLOP/B].
+        FLOPs over DRAM traffic [FLOP/B].
     flops_per_second : float
         Rate [FLOP/s].
     interval : (float, float), optional
-        FLOPs over the most and over the least possible HBM traffic, drawn as a bar [FLOP/B].
+        FLOPs over the most and over the least possible DRAM traffic, drawn as a bar [FLOP/B].
 
     Raises
     ------
@@ -147,7 +149,7 @@ def roofline(
     Parameters
     ----------
     points : Estimate, Point or several of them
-        Points to draw. An estimate is marked at the HBM traffic behind its time, with a bar from the most to the least
+        Points to draw. An estimate is marked at the DRAM traffic behind its time, with a bar from the most to the least
         traffic that the L2 cache may leave. Where the bar crosses a roof, the rate requires hits in the L2 cache.
     hardware : Hardware or str
         The device. HBM bandwidth and the peak of the data type are required; L2 and a measured GEMM are drawn if known.
@@ -172,14 +174,16 @@ def roofline(
     limits = roofs(hardware, _dtype(entries, dtype))
     _same_device(entries, limits)
     drawn = [_point(entry) for entry in entries]
-    picture, axes = drawing(f"Roofline of {limits.device}", f"{limits.dtype}; ridge at {limits.ridge:,.0f} FLOP/B")
+    call = common_call(entry for entry in entries if not isinstance(entry, Point))
+    line = f"{call or limits.dtype}; {labels.RIDGE} at {limits.ridge:,.0f} FLOP/B"
+    picture, axes = drawing(f"Roofline of {limits.device}", line)
     low = min([limits.ridge / 30, *(entry.ends[0] / 3 for entry in drawn)])
     high = max([limits.ridge * 30, *(entry.ends[1] * 12 for entry in drawn)])
     bottom = min([limits.at(low), *(entry.flops_per_second / 2 for entry in drawn)])
     top = 2.2 * max([float(limits.peak.value), *(entry.flops_per_second for entry in drawn)])
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top))
     _axis_labels(axes)
-    _draw_roofs(axes, limits, low, high)
+    _draw_roofs(axes, limits, low, high, [point.intensity for point in drawn])
     _draw_points(axes, drawn)
     if drawn:
         legend(picture, 1)
@@ -205,7 +209,9 @@ def _point(entry: Any) -> Point:
         return entry
     least, most = entry.dram_bytes
     at, useful = entry.intensity, entry.flops_per_second * entry.seconds
-    return Point(name_of(entry), at, entry.flops_per_second, (min(useful / most, at), max(useful / least, at)))
+    ends = (min(useful / most, at), max(useful / least, at))
+    label = f"{name_of(entry)}, bound by {words.resource(entry.bound)}"
+    return Point(label, at, entry.flops_per_second, ends if ends[1] > 1.001 * ends[0] else None)
 
 
 def _axis_labels(axes: Any) -> None:
@@ -216,21 +222,25 @@ def _axis_labels(axes: Any) -> None:
     axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("arithmetic intensity, FLOPs over HBM traffic [FLOP/B]", fontsize=10)
+    axes.set_xlabel(f"{labels.OVER_DRAM} [FLOP/B]", fontsize=10)
     axes.set_ylabel("rate [TFLOP/s]", fontsize=10)
 
 
-def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float) -> None:
-    """Draw the roofs, each with its name along it."""
+def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float, taken: Sequence[float]) -> None:
+    """Draw the roofs with their names: HBM's below its slope, away from the points, and others above theirs."""
     peak = float(limits.peak.value)
     for name, quantity in limits.bandwidths.items():
         slope = float(quantity.value)
         style = {"linewidth": 1.8, "zorder": 3} if name == "HBM" else {"linewidth": 1.0, "linestyle": "--"}
         ends = [low, peak / slope, max(peak / slope, limits.ridge)]
         axes.plot(ends, [min(peak, slope * at) for at in ends], color="black", gid=f"roof {name}", **style)
-        text = {"rotation": 45, "rotation_mode": "anchor", "transform_rotates_text": True, "fontsize": 8}
-        at = low * (ends[1] / low) ** 0.06
-        axes.annotate(f"{name} {quantity}", (at, at * slope), xytext=(0, 4), textcoords="offset points", **text)
+        below = name == "HBM"
+        shares = (0.12, 0.3, 0.5, 0.68) if below else (0.85,)
+        places = [low * (ends[1] / low) ** share for share in shares]
+        at = max(places, key=lambda place: min([abs(log(place / point)) for point in taken], default=0.0))
+        text = {"ha": "left", "va": "top"} if below else {"ha": "right", "va": "bottom"}
+        axes.annotate(f"{name} {quantity}", (at, at * slope), xytext=(5, -3) if below else (-5, 3), fontsize=8,
+                      textcoords="offset points", gid=f"name {name}", **text)  # fmt: skip
     axes.plot([limits.ridge, high], [peak, peak], color="black", linewidth=1.8, zorder=3, gid="roof peak")
     label = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
     axes.annotate(f"{limits.dtype} peak {limits.peak}", (high, peak), xytext=(-4, 4), va="bottom", **label)
@@ -247,13 +257,16 @@ def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float) -> None:
 def _draw_points(axes: Any, points: Sequence[Point]) -> None:
     for number, point in enumerate(points):
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-        reach = [[point.intensity - point.ends[0]], [point.ends[1] - point.intensity]]
+        reach = None
+        if point.interval is not None:
+            reach = [[point.intensity - point.ends[0]], [point.ends[1] - point.intensity]]
         rate = words.short(point.flops_per_second, "FLOP/s")
         name = f"{number + 1}  {point.label}: {rate} at {words.number(point.intensity)} FLOP/B"
         axes.errorbar(
-            [point.intensity], [point.flops_per_second], xerr=None if point.interval is None else reach,
+            [point.intensity], [point.flops_per_second], xerr=reach,
             linestyle="none", capsize=3, elinewidth=1.5, markersize=7, markeredgecolor="black", markeredgewidth=0.6,
             zorder=4, label=name, gid=f"point {number + 1}", **style,
         )  # fmt: skip
-        axes.annotate(str(number + 1), (point.intensity, point.flops_per_second), xytext=(-5, 6), ha="right",
-                      textcoords="offset points", fontsize=9, fontweight="bold", color=style["color"])  # fmt: skip
+        axes.annotate(str(number + 1), (point.intensity, point.flops_per_second), xytext=(6, -4), va="top",
+                      textcoords="offset points", fontsize=9, fontweight="bold", color=style["color"], zorder=5,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8})  # fmt: skip

@@ -50,7 +50,7 @@ def staircase(stairs: Staircase | Sequence[Staircase]) -> Figure:
     if any((entry.workload, entry.unit) != (first.workload, first.unit) for entry in drawn):
         raise InputError("stairs: of different calls or units given; allowed: of one call in one unit")
     names = ", ".join(dict.fromkeys(entry.algorithm for entry in drawn))
-    title = f"Least HBM traffic against SRAM: {names}"
+    title = f"Least requests against SRAM: {names}"
     picture, axes = drawing(title, words.workload(first.workload), 4.3 + 0.2 * len(drawn))
     axes.set(xscale="log", yscale="log")
     last = 2 * max(entry.steps[-1].sram for entry in drawn)

@@ -46,7 +46,7 @@ class TileMap:
     rows, columns : list of int
         Sizes of the two tiles [rows].
     traffic : array of float
-        HBM traffic, NaN for tiles that the algorithm does not support [B].
+        Requests, NaN for tiles that the algorithm does not support [B].
     fits : array of bool
         True for tiles that fit.
     shares : mapping of resource to array of float

@@ -1,4 +1,4 @@
-"""HBM traffic against SRAM size: solved tiles, lower bounds, and the continuous optimum."""
+"""Requests against SRAM size: solved tiles, lower bounds, and the continuous optimum."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def traffic_against_sram(
     min_block_kv: int | None = None,
     **options: Any,
 ) -> Figure:
-    """Draw the HBM traffic of the solved tiles against the available SRAM.
+    """Draw the requests of the solved tiles against the available SRAM.
 
     Between two sizes the line stays level: tiles that fit the smaller size fit all larger ones, so it is never too low.
     The picture includes the largest proved lower bound of each algorithm's class, the compulsory traffic, and the
@@ -97,7 +97,7 @@ def traffic_against_sram(
     sizes = usual(names, call, marks.values(), chosen) if sram is None else budgets([*budgets(sram), *marks.values()])
     sweeps = [sweep(name, call, sizes, chosen) for name in names]
     multiples = f"; tiles are multiples of {step}" if step > 1 else ""
-    title, height = f"HBM traffic against SRAM: {', '.join(names)}", 4.3 + 0.2 * (len(names) + len(devices) / 2)
+    title, height = f"Requests against SRAM: {', '.join(names)}", 4.3 + 0.2 * (len(names) + len(devices) / 2)
     picture, axes = drawing(title, words.call(call) + multiples, height)
     _memory_axis(axes, sizes)
     for number, entry in enumerate(sweeps):

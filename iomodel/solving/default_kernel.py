@@ -11,13 +11,12 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.front_ends import launched_first
 from iomodel.placement.implementations import lacks_kernels, refusal_on
+from iomodel.solving.certificate import TIE
 from iomodel.solving.default_tiles import as_launched
 from iomodel.solving.question import Question
 from iomodel.workloads.call import Call
-
-TIE = 0.005
-"""Share of a time within which two choices are equally fast [-]; the error of the time model is larger."""
 
 
 @lru_cache(maxsize=1024)
@@ -26,15 +25,18 @@ def ranked_kernels(question: Question) -> tuple[Implementation, ...]:
 
     The time of an implementation is that of :func:`iomodel.estimate`: at the tile and the options that its library
     takes for the call, and at its fastest tile where the library has no rule. Of several within `TIE` of the fastest
-    the first in the order of declaration is the default. Without the rates of a time, the order is that of declaration.
+    the first in the order of declaration is the default. Kernels that libraries launch where no other runs the call
+    come last. Without the rates of a time, the order is that of declaration.
     """
-    kernels = question.kernels
-    if len(kernels) > 1 and isinstance(question.call, Call) and has_rates(question.device, question.call.dtype):
-        times = {known: _seconds(question.by(known)) for known in kernels}
+    usual, others = launched_first(question.kernels)
+    if len(usual) > 1 and isinstance(question.call, Call) and has_rates(question.device, question.call.dtype):
+        times = {known: _seconds(question.by(known)) for known in usual}
         least = min(times.values())
-        first = next(known for known in kernels if times[known] <= least * (1 + TIE))
-        kernels = [first, *sorted((known for known in kernels if known is not first), key=times.__getitem__)]
-    return tuple(kernels)
+        if least == inf:  # none of them fits
+            return (*usual, *others)
+        first = next(known for known in usual if times[known] <= least * (1 + TIE))
+        usual = [first, *sorted((known for known in usual if known is not first), key=times.__getitem__)]
+    return (*usual, *others)
 
 
 def check_kernels(question: Question) -> None:

@@ -81,11 +81,14 @@ def _textbook_choice(question: Question, searches: bool = True) -> Choice:
 
 
 def shipped_choice(question: Question) -> TimedChoice | None:
-    """Return the shipped tile of a call with the fastest of the options that the kernels choose; None if none fits."""
+    """Return the shipped tile of a call with the options that its library chooses; None if none fits.
+
+    They are the splits of the rule of the library, and the fastest of what it has no rule for.
+    """
     call = question.call
     assert isinstance(call, Attention | VarlenAttention)
 
     def tile(chosen: Mapping[str, Any]) -> Mapping[str, int] | None:
         return shipped_tile(question.library, call, question.device, chosen)
 
-    return best_choice(question, tile)
+    return best_choice(question, tile, ruled=True)

@@ -21,8 +21,9 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, budget_of
-from iomodel.placement.front_ends import packings
+from iomodel.placement.front_ends import launched_first, packings
 from iomodel.placement.implementations import implementations_for
+from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -175,18 +176,22 @@ class Question:
     def by_fastest(self, run: Callable[[Question], T], seconds: Callable[[T], float]) -> T:
         """Run for every implementation and return the fastest; raise the refusal of the default one if all refuse.
 
-        A question without a kernel, or for one implementation, is run as it is.
+        Kernels that libraries launch where no other runs the call are run if all others refuse. A question without a
+        kernel, or for one implementation, is run as it is.
         """
         kernels = self.kernels if self.implementation is None else ()
         if len(kernels) < 2:
             return run(self.by(kernels[0]) if kernels else self)
-        results: list[T] = []
-        for known in kernels:
-            try:
-                results.append(run(self.by(known)))
-            except (InputError, InfeasibleError):
-                continue
-        return min(results, key=seconds) if results else self.by_first(run)
+        for alike in launched_first(kernels):
+            results: list[T] = []
+            for known in alike:
+                try:
+                    results.append(run(self.by(known)))
+                except (InputError, InfeasibleError):
+                    continue
+            if results:
+                return min(results, key=seconds)
+        return self.by_first(run)
 
     def choosing(self, options: Mapping[str, Any]) -> Question:
         """Ask with other options."""
@@ -217,9 +222,39 @@ class Question:
         taken = self.algorithm.takes(call.direction)
         return free_options(self.library, call, taken, self.options)
 
-    def choices(self) -> Iterator[dict[str, Any]]:
-        """Yield each combination of the searched options that are not given."""
-        return products(self.free())
+    def choices(self, ruled: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield each combination of the searched options that are not given.
+
+        If `ruled`, the splits are those of the library's rule where it has one.
+        """
+        free = self.free()
+        if (
+            not ruled
+            or "splits" not in free
+            or self.library.front_end.division is None
+            or not isinstance(self.call, Attention)
+        ):
+            yield from products(free)
+            return
+        del free["splits"]
+        for chosen in products(free):
+            packed = bool({**self.options, **chosen}.get("packed"))
+            shared = self.call.group if packed else 1
+            heads, rows = self.call.batch * self.call.heads // shared, self.call.q_len * shared
+            yield {**chosen, "splits": self.divided(packed, heads, rows, self.call.kv_len)}
+
+    def divided(self, packed: bool, heads: int, rows: int, keys: int) -> int:
+        """Return the splits by the rule of the library for heads of all sequences, the rows and the keys of each.
+
+        It is 1 where the library ships no tile for several.
+        """
+        library, division = self.library, self.library.front_end.division
+        assert isinstance(self.call, Attention)
+        assert division is not None
+        several = shipped_tile(library, self.call, self.device, {**self.options, "packed": packed, "splits": 2})
+        if several is None or self.rates.units is None:
+            return 1
+        return division.splits(heads, rows, ceil_div(keys, several["block_kv"]), self.rates.units)
 
     def bound(self, chosen: Mapping[str, Any], tiled: bool = True) -> BoundCall:
         """Return the call with further options."""
@@ -260,11 +295,14 @@ class TimedChoice(NamedTuple):
 
 
 def best_choice(
-    question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None]
+    question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None], ruled: bool = False
 ) -> TimedChoice | None:
-    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits."""
+    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits.
+
+    If `ruled`, their library chooses the splits where it has a rule.
+    """
     best: TimedChoice | None = None
-    for searched in question.choices():
+    for searched in question.choices(ruled):
         chosen = {**question.options, **searched}
         sizes = tile(chosen)
         if sizes is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from iomodel.common import labels
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, choice_text, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred, nothing
@@ -20,7 +21,8 @@ from iomodel.nests.alphabet import (
 )
 from iomodel.nests.implementation import kernels_title
 from iomodel.placement.budget import Budget
-from iomodel.solving.certificate import Certificate, RunnerUp
+from iomodel.solving.certificate import TIE, Certificate, RunnerUp
+from iomodel.timing.error_interval import interval
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
@@ -173,12 +175,12 @@ class Solution(Deferred, Result):
             rows.append(("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"))
         if self.known_dram_bytes is not None:
             low, high = self.known_dram_bytes
-            between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-            rows.append(("DRAM traffic", between, "B"))
-        rows.append(("requests" if self.placed else "HBM traffic", f"{self.cost.hbm_bytes:,}", "B"))
+            ends = {labels.DRAM: low} if low == high else {labels.LEAST_DRAM: low, labels.MOST_DRAM: high}
+            rows += [(label, f"{size:,}", "B") for label, size in ends.items()]
+        rows.append((labels.REQUESTS, f"{self.cost.hbm_bytes:,}", "B"))
         rows += [] if self.placed else [("HBM accesses", f"{self.cost.hbm_elements:,}", "elements")]
         rows += [
-            ("arithmetic intensity", f"{self.cost.intensity:,.1f}", "FLOP/B"),
+            (labels.OVER_REQUESTS, f"{self.cost.intensity:,.1f}", "FLOP/B"),
             *(
                 self.placed.resource_rows()
                 if self.placed
@@ -189,25 +191,27 @@ class Solution(Deferred, Result):
         ]
         if why.runner_up is not None:
             slower = why.runner_up.seconds
-            shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
+            shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else self._slower(slower)
             rows.append((f"runner-up: {self._choice(why.runner_up.tiles)}", *shown))
         if why.shipped is not None:
-            rows.append(
-                (f"shipped: {self._choice(why.shipped.tiles)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us")
-            )
+            free = f" tile, at the fastest {' and '.join(self.searched)}" if self.searched else ""
+            label = f"shipped{free}: {self._choice(why.shipped.tiles)}"
+            rows.append((label, *self._slower(why.shipped.seconds or 0.0)))
+        if why.ties is not None and why.ties > 1:
+            rows.append((f"choices within {100 * TIE:g} %, equal to the model", f"{why.ties:,}", "-"))
         if why.least_traffic is not None:
             rows.append(
                 (f"fewest requests: {self._choice(why.least_traffic.tiles)}", f"{why.least_traffic.hbm_bytes:,}", "B")
             )
         elif why.least_hbm_bytes != self.cost.hbm_bytes:
-            rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
+            rows.append((labels.LEAST_REQUESTS, f"{why.least_hbm_bytes:,}", "B"))
         if why.lower_bound != why.any_schedule:
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
             (f"lower bound for every schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
             *self._splits_rows(),
             *([("memory assumed by the bounds (shared + registers)", f"{why.memory:,}", "B")] if self.placed else []),
-            (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
+            (f"{labels.REQUESTS} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
         ]
         rows += [
@@ -216,6 +220,12 @@ class Solution(Deferred, Result):
         ]
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def _slower(self, seconds: float) -> tuple[str, str]:
+        """Write the time of another choice, and whether it lies within the error of the time model."""
+        assert self.hardware is not None
+        within = seconds <= interval(self.hardware, self.cost.workload, self.seconds)[1]
+        return f"{seconds * 1e6:,.1f}", "us, within the error" if within else "us"
 
     def _splits_rows(self) -> list[tuple[str, str, str]]:
         """State what so many splits must move, and how many fill the machine; of calls whose blocks divide the keys."""
@@ -227,7 +237,10 @@ class Solution(Deferred, Result):
             return []
         groups = call.batch * call.kv_heads
         least = divided_keys(call, groups * splits)
-        rows = [(f"lower bound for {groups * splits:,} busy blocks (divided-keys)", f"{least.bytes:,}", "B")]
+        rows = [
+            (f"lower bound for {groups * splits:,} busy blocks (divided-keys)", f"{least.bytes:,}", "B"),
+            ("requests above this bound", f"{self.cost.hbm_bytes - least.bytes:,}", "B"),
+        ]
         units = None if self.hardware is None else self.hardware.compute.units
         if units is not None:
             processors = int(units.value)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common import labels
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
@@ -170,7 +171,7 @@ class Staircase(Result, Tabular):
         """Return the table of the terminal."""
         names = list(self.steps[0].tiles)
         columns = (f">SRAM from [{UNITS[self.unit]}]", *(f">{name}" for name in names))
-        columns += (">HBM traffic [B]", ">saved [B]", ">traffic / lower bound", "bound")
+        columns += (f">{labels.REQUESTS} [B]", ">saved [B]", f">{labels.REQUESTS} / lower bound", "bound")
         shown = _spread(len(self.steps))
         rows = []
         for place, before in zip(shown, [None, *shown], strict=False):
@@ -181,7 +182,7 @@ class Staircase(Result, Tabular):
             rows.append((f"{step.sram:,}", *sizes, f"{step.hbm_bytes:,}", saved, ratio, step.lower_bound.name))
         left_out = len(self.steps) - len(shown)
         notes = [f"{left_out:,} of {len(self.steps):,} steps are left out; to_pandas() and --json have all."]
-        title = f"{self.algorithm}: least HBM traffic against SRAM"
+        title = f"{self.algorithm}: {labels.LEAST_REQUESTS} against SRAM"
         return [Table(title, columns, rows, notes if left_out else (), extra=("bound", "saved [B]"))]
 
 

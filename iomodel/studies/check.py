@@ -98,7 +98,7 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
     tried: list[tuple[Implementation, Outcomes]] = []
     refusal: InputError | None = None
     others: list[str] = []
-    for each in [question.library] if question.implementation is not None else question.ranked:
+    for each in question.ranked:
         try:
             tried.append((each, _of_kernels(question.by(each), sizes, given)))
         except InputError as error:  # warps and stages that no kernel of it is launched with, say

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from iomodel.common import labels
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware, as_device
@@ -64,7 +65,7 @@ class DeviceComparison(Entries, Result):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        unit = ">time [us]" if self.by == "time" else ">HBM traffic [B]"
+        unit = ">time [us]" if self.by == "time" else f">{labels.REQUESTS} [B]"
         rows = [
             (
                 entry.algorithm,

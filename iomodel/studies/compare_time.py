@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from iomodel.algorithms import name_of
+from iomodel.common import labels
 from iomodel.common.display import Result, Table, shared_notes, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
@@ -16,7 +17,7 @@ from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.implementations import no_kernel
 from iomodel.solving.default_kernel import absence, without_kernels
 from iomodel.solving.question import Question
-from iomodel.studies.comparison import approximations, bests, footnotes, marked
+from iomodel.studies.comparison import approximations, bests, counted_pairs, footnotes, marked
 from iomodel.studies.comparison_entries import By, Entries
 from iomodel.studies.estimate import estimated
 from iomodel.timing.estimate_result import Estimate
@@ -107,7 +108,7 @@ class TimeComparison(Entries, Result, Tabular):
         """Return the table of the terminal."""
         unit = self.estimates[0].time_in(0.0)[1]
         columns = ("algorithm", "kernel", "tiles", f">time [{unit}]", ">relative to best", ">TFLOP/s", ">MFU [%]",
-                   "bound by", ">DRAM traffic [MB]")  # fmt: skip
+                   "bound by", f">{labels.DRAM} [MB]")  # fmt: skip
         rows = [
             (
                 marked(candidate.algorithm, self.approximates),
@@ -118,7 +119,7 @@ class TimeComparison(Entries, Result, Tabular):
                 f"{candidate.flops_per_second / 1e12:,.1f}",
                 f"{100 * candidate.mfu:.1f}",
                 candidate.bound,
-                " to ".join(dict.fromkeys(f"{size / 1e6:,.0f}" for size in candidate.dram_bytes)),
+                f"{candidate.streamed_bytes / 1e6:,.0f}",
             )
             for candidate in self.estimates
         ]
@@ -134,8 +135,8 @@ class TimeComparison(Entries, Result, Tabular):
                 f"algorithms on {self.hardware.name}, by time",
                 columns,
                 rows,
-                footnotes(self.approximates),
-                extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "TFLOP/s"),
+                [*counted_pairs(self.workload), *footnotes(self.approximates)],
+                extra=("relative to best", "MFU [%]", f"{labels.DRAM} [MB]", "TFLOP/s"),
             ),
             *trusted,
         ]

@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common import labels
 from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
+from iomodel.counting.bounds import visible_pairs
 from iomodel.placement.budget import Budget
 from iomodel.solving.solution import Solution
 from iomodel.studies.comparison_entries import By, Entries
@@ -33,6 +35,12 @@ def footnotes(approximates: Mapping[str, str]) -> list[str]:
     return [f"~ {name}: {text}" for name, text in approximates.items()]
 
 
+def counted_pairs(workload: Workload) -> list[str]:
+    """Return the line of a table that counts the visible pairs of a call with a mask."""
+    count = None if getattr(workload, "mask", "full") == "full" else visible_pairs(workload)
+    return [] if count is None else [f"visible pairs, over all batches and heads: {count:,}"]
+
+
 def bests(comparison: Any) -> dict[str, str | None]:
     """Return the names of the best algorithms of a comparison, exact and approximate, as plain data."""
     approximate = comparison.best_approximate
@@ -51,7 +59,7 @@ class DoesNotFit(Record):
 
 @dataclass(frozen=True)
 class Comparison(Entries, Result, Tabular):
-    """The solved algorithms in order of HBM traffic, and the algorithms that do not fit.
+    """The solved algorithms in order of requests, and the algorithms that do not fit.
 
     An approximate algorithm is listed on request, but is never the `best`: it computes another function, and the model
     would need another training.
@@ -126,8 +134,8 @@ class Comparison(Entries, Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         unit = self.budget.unit
-        columns = ("algorithm", "tiles", ">HBM traffic [B]", ">relative to best", ">FLOPs", ">intensity [FLOP/B]",
-                   f">SRAM used of {self.budget.amount:,} [{unit}]")  # fmt: skip
+        columns = ("algorithm", "tiles", f">{labels.REQUESTS} [B]", ">relative to best", ">FLOPs",
+                   f">{labels.OVER_REQUESTS} [FLOP/B]", f">SRAM used of {self.budget.amount:,} [{unit}]")  # fmt: skip
         rows = [
             (
                 marked(solution.algorithm, self.approximates),
@@ -149,7 +157,7 @@ class Comparison(Entries, Result, Tabular):
                 f"algorithms on {self.budget.label or self.budget}",
                 columns,
                 [*rows, *unfit],
-                footnotes(self.approximates),
-                extra=("relative to best", columns[-1].removeprefix(">"), "intensity [FLOP/B]", "FLOPs"),
+                [*counted_pairs(self.workload), *footnotes(self.approximates)],
+                extra=("relative to best", columns[-1].removeprefix(">"), f"{labels.OVER_REQUESTS} [FLOP/B]", "FLOPs"),
             )
         ]

@@ -11,9 +11,7 @@ from iomodel.common.display import choice_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.counting.choice import chosen_options
-from iomodel.errors import IOModelError
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
-from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.estimate_result import Estimate
 
@@ -58,23 +56,12 @@ class Entry(Record):
         options = chosen_options(answer.algorithm, call, answer.cost.options, searched)
         return cls(
             answer.algorithm,
-            _kernels_of(answer),
+            answer.implementation,
             None if device is None else device.label,
             FrozenDict({**answer.tiles, **options}),
             answer.seconds if by == "time" else None,
             answer.cost.hbm_bytes,
         )
-
-
-def _kernels_of(answer: Solution | Estimate) -> str:
-    """Return the implementation of an answer; of an estimate without one, that of its question."""
-    known: str | None = getattr(answer, "implementation", None)
-    if known is not None or isinstance(answer, Solution):
-        return str(known)
-    try:
-        return Question.ask(answer.algorithm, answer.workload, answer.hardware).library.name
-    except IOModelError:  # a declaration or kernels of the user's own
-        return answer.algorithm
 
 
 class Entries:

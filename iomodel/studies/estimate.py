@@ -150,7 +150,8 @@ def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Est
 def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int]) -> Estimate:
     """Estimate a call at its tiles and options, each pass in its fastest launch."""
     launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
-    whole = question.choosing(chosen).bound({}, tiled=bool(tiles.keys() - LAUNCH_NAMES))
+    plain = question.choosing(chosen)
+    whole = plain.bound({}, tiled=bool(tiles.keys() - LAUNCH_NAMES))
     sizes = whole.sizes(tiles)
     timed, kernels = [], []
 
@@ -160,7 +161,7 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
         return clock.fastest({name: own[name] for name in bound.tiles}, launch), name
 
     for direction in question.passes:
-        part, own = question.choosing(whole.options), sizes
+        part, own = plain, sizes
         if part.call.direction != direction:
             part, own = question.in_direction(direction, whole.options, saving=True), of_pass(direction, sizes)
         one, name = part.by_fastest(partial(fastest, own=own), lambda found: found[0].seconds)
@@ -174,10 +175,7 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
 
 def _with_searched(question: Question, tiles: Mapping[str, int]) -> Mapping[str, Any]:
     """Return the options with the fastest of those that the kernels choose per call and that are not given."""
-    searches = question.implementation is not None or any(
-        known.searched for known in question.algorithm.implementations
-    )
-    if not tiles or question.call.direction == "both" or not searches:
+    if not tiles or question.call.direction == "both":
         return question.options
     kernels = question.library
     if kernels.searched.keys() <= question.options.keys():

@@ -36,7 +36,7 @@ SCHEDULERS = 4
 """Warp schedulers of an SM [-]."""
 
 MOST_ASKED = 16
-"""Tiles whose work and launch configurations a clock keeps."""
+"""Tiles whose work and fastest launch a clock keeps."""
 
 Fitting = tuple[Placement, Launch, int]
 """A launch configuration of a tile that fits, with its placement and its blocks per SM."""
@@ -81,7 +81,7 @@ class Clock:
     placements: tuple[Placement, ...]
     assumed: bool = False
     asked: dict[tuple[int, ...], tuple[KernelWork, ...]] = field(default_factory=dict, compare=False, repr=False)
-    fitted: dict[tuple[Any, ...], list[Fitting]] = field(default_factory=dict, compare=False, repr=False)
+    fitted: dict[tuple[Any, ...], TimedLaunch] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def bare(self) -> str | None:
@@ -216,12 +216,10 @@ class Clock:
         if not self.placements:
             return self._bare(tiles)
         point = (*tiles.values(), given.get("warps"), given.get("stages"))
-        fitting = self.fitted.get(point)
-        if fitting is None:
-            fitting = self._fitting(tiles, given)
-            if len(self.fitted) >= MOST_ASKED:
-                self.fitted.clear()
-            self.fitted[point] = fitting
+        best = self.fitted.get(point)
+        if best is not None:
+            return best
+        fitting = self._fitting(tiles, given)
         timed: list[TimedLaunch] = []
         for placement, launch, blocks in fitting:
             alike = [
@@ -230,7 +228,9 @@ class Clock:
                 if other.residency is launch.residency and room == blocks
             ]
             timed.append(self.timed(tiles, placement, launch, blocks, alike[0] if alike else None))
-        return timed[0] if len(timed) == 1 else min(timed, key=lambda launch: launch.seconds)
+        if len(self.fitted) >= MOST_ASKED:
+            self.fitted.clear()
+        return self.fitted.setdefault(point, min(timed, key=lambda launch: launch.seconds))
 
     def _fitting(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> list[Fitting]:
         """List the launch configurations that fit, with their blocks per SM, or raise InfeasibleError.

@@ -21,23 +21,23 @@ ANY = "all"
 HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("CDNA", "all", "all"): 0.57,
     ("CDNA", "all", "long"): 0.426,
-    ("all", "all", "all"): 0.244,
+    ("all", "all", "all"): 0.217,
     ("sm_10x", "all", "all"): 0.598,
     ("sm_10x", "all", "long"): 0.213,
     ("sm_10x", "all", "window"): 0.858,
     ("sm_10x", "backward", "long"): 0.258,
     ("sm_10x", "backward", "window"): 0.858,
     ("sm_10x", "forward", "long"): 0.175,
-    ("sm_12x", "all", "all"): 0.282,
-    ("sm_12x", "all", "long"): 0.12,
-    ("sm_12x", "decode", "long"): 0.12,
+    ("sm_12x", "all", "all"): 0.288,
+    ("sm_12x", "all", "long"): 0.125,
+    ("sm_12x", "decode", "long"): 0.125,
     ("sm_8x", "all", "all"): 0.164,
     ("sm_8x", "all", "long"): 0.164,
-    ("sm_9x", "all", "all"): 0.156,
-    ("sm_9x", "all", "long"): 0.152,
+    ("sm_9x", "all", "all"): 0.143,
+    ("sm_9x", "all", "long"): 0.136,
     ("sm_9x", "backward", "long"): 0.1,
     ("sm_9x", "both", "long"): 0.051,
-    ("sm_9x", "forward", "long"): 0.175,
+    ("sm_9x", "forward", "long"): 0.156,
 }
 """Half-widths of the intervals by architecture, direction and regime [-]."""
 
@@ -79,7 +79,12 @@ def architecture_of(device: Hardware) -> str:
 
 
 def interval(device: Hardware, call: Any, seconds: Any, decoding: bool | None = None) -> tuple[Any, Any]:
-    """Return the ends of the interval about a time, or about an array of times of calls of one kind [s]."""
+    """Return the ends of the interval about a time, or about an array of times of calls of one kind [s].
+
+    A simulated device takes its times exactly: both ends are the time.
+    """
+    if device.simulated:
+        return seconds, seconds
     if isinstance(seconds, np.ndarray):
         short, long = (1 + place_of(device, call, at, decoding).half_width for at in (0.0, SHORT))
         width: Any = np.where(seconds < SHORT, short, long)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from iomodel.common import labels
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text, trusted
 from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
@@ -137,6 +138,30 @@ class Estimate(Deferred, Result, Tabular):
         return self.intensity / self.ridge
 
     @property
+    def excess_seconds(self) -> dict[str, float]:
+        """Time that the traffic above the bound of each level of the memory takes alone [s]; the largest is worth work.
+
+        Requests take the bandwidth of the L2, DRAM traffic that of the HBM. A level that both leave is omitted.
+
+        >>> import iomodel
+        >>> e = iomodel.estimate("flash2", iomodel.Attention(heads=16, q_len=4096, head_dim=128), "a100-sxm4-80gb")
+        >>> max(e.excess_seconds, key=e.excess_seconds.get)
+        'SM'
+        """
+        if not self.levels:
+            return {}
+        sides = {
+            self.levels[-1].name: ("hbm", self.streamed_bytes),
+            self.levels[0].name: ("l2", self.requested_bytes),
+        }
+        return {
+            level.name: self.breakdown.get(sides[level.name][0], 0)
+            * (1 - min(1, level.bound.bytes / sides[level.name][1]))
+            for level in self.levels
+            if level.name in sides
+        }
+
+    @property
     def floor(self) -> float:
         """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
         return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
@@ -169,23 +194,31 @@ class Estimate(Deferred, Result, Tabular):
         answer = f"{self.seconds * 1e6:,.1f} us, bound by {self.bound}"
         return f"{self.algorithm} on {self.hardware.label}: {choice_text(self.tiles)}, {answer}"
 
+    def _spread(self, unit: str) -> list[tuple[str, str, str]]:
+        """Return the row of the interval; of a simulated device, which adds resources up, the time if they overlap."""
+        if self.rates.simulated:
+            hidden = sum(max(kernel.breakdown.values()) for kernel in self.kernels)
+            return [("if loads hide behind products", self.time_in(hidden)[0], unit)]
+        return [("eight in ten measured", " to ".join(self.time_in(end)[0] for end in self.error), unit)]
+
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         tiles = sizes_text(self.tiles)
         low, high = self.dram_bytes
         pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
         time, unit = self.time_in(self.seconds)
+        clock = self.rates.clock if unit == "clk" else None
         rows = [
-            ("time", Mark(time, ANSWER), unit),
-            ("eight in ten measured", " to ".join(self.time_in(end)[0] for end in self.error), unit),
+            ("time", Mark(time, ANSWER), unit if clock is None else f"{unit} of {1e9 / clock:,.4g} ns"),
+            *self._spread(unit),
             ("bound by", Mark(self.bound, LIMIT), ""),
             *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
-            ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
-            ("DRAM traffic, at least", f"{low:,}", "B"),
-            ("DRAM traffic, at most", f"{high:,}", "B"),
-            *([] if self.lock_step_bytes is None else [("DRAM traffic, in phase", f"{self.lock_step_bytes:,}", "B")]),
+            (labels.DRAM, f"{self.streamed_bytes:,}", "B"),
+            (labels.LEAST_DRAM, f"{low:,}", "B"),
+            (labels.MOST_DRAM, f"{high:,}", "B"),
+            *([] if self.lock_step_bytes is None else [(labels.DRAM_IN_PHASE, f"{self.lock_step_bytes:,}", "B")]),
             *(
                 []
                 if self.l2_bytes == self.dram_bytes
@@ -194,9 +227,10 @@ class Estimate(Deferred, Result, Tabular):
                     for end, size in zip(ENDS, self.l2_bytes, strict=True)
                 ]
             ),
-            ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
-            ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
-            ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
+            (labels.REQUESTS, f"{self.requested_bytes:,}", "B"),
+            (labels.COMPULSORY, f"{self.compulsory_bytes:,}", "B"),
+            (labels.OVER_DRAM, f"{self.intensity:,.1f}", "FLOP/B"),
+            (labels.RIDGE, f"{self.ridge:,.1f}", "FLOP/B"),
         ]
         if self.rates.simulated:
             element = self.workload.element_size
@@ -204,6 +238,16 @@ class Estimate(Deferred, Result, Tabular):
         notes = trusted(self.left_out, self.assumed)
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.hardware.name}: {tiles}"
         tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
-        levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels)
+        levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels, self._worth_work())
         levels = levels.with_names("memory", [level.title for level in self.levels])
         return [*tables, levels] if self.levels else tables
+
+    def _worth_work(self) -> list[str]:
+        """State the level whose traffic above the bound takes the most time, if that is a hundredth of the whole."""
+        excess = self.excess_seconds
+        level = max(self.levels, key=lambda level: excess.get(level.name, 0), default=None)
+        if level is None or excess.get(level.name, 0) < self.seconds / 100:
+            return []
+        time, unit = self.time_in(excess[level.name])
+        times = " to ".join(dict.fromkeys(f"{ratio:,.1f}" for ratio in level.distance))
+        return [f"worth work: {level.name}, {times} times its bound; the traffic above it takes {time} {unit} alone"]

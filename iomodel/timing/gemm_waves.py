@@ -75,6 +75,25 @@ def masked_layouts(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout
     return tuple((np.array([each is layout for each in layouts]), layout) for layout in distinct)
 
 
+CLUSTER = 2
+"""Blocks of a product that load a tile of an operand together, where matrix units are asynchronous: CUTLASS's default
+cluster for sm_90 and sm_100, which cuBLAS's kernels name too [-]."""
+
+
+def multicast(known: Rates, layer: Any, tile: Any) -> Any:
+    """Return the rate of the requests to the L2, of which a cluster makes one for the tile that its blocks share [B/s].
+
+    The blocks of a cluster lie along the rows or along the outputs, whichever shares more; one tile is not shared.
+    """
+    if known.l2 is None or not known.asynchronous:
+        return known.l2
+    rows, columns = ceil_div(layer.rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
+    x = tile.block_m * ELEMENT_SIZE[layer.dtype]
+    w = (2 if layer.gated else 1) * tile.block_n * WEIGHT_QUARTERS[layer.weight_dtype] / 32
+    saved = larger(pick(columns >= CLUSTER, x, 0), pick(rows >= CLUSTER, w, 0)) * (1 - 1 / CLUSTER)
+    return known.l2 * (x + w) / (x + w - saved)
+
+
 def in_waves(demand: KernelWork, layer: Any, tile: Any, known: Rates) -> KernelWork:
     """Add the DRAM traffic of a wave of blocks to a kernel with products."""
     if not demand.products or known.last_cache is None or known.units is None:

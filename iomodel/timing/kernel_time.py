@@ -233,6 +233,8 @@ def elapsed(
     on_chip = {**needs, "matrix": larger(capped, needs["matrix"])}
     if not demand.products and "hbm" not in inside:  # a streaming kernel
         on_sms = larger(0.0, *needs.values())
+        if execution.part_clocks and rates.clock is not None:
+            on_sms = on_sms + pick(demand.parts > 1, demand.parts * (execution.part_clocks / rates.clock), 0.0)
     elif rates.units is None or not demand.products or "hbm" in inside:
         on_sms = _Phases.of(on_chip, execution, launched.exposed).total
         if rates.asynchronous and demand.reduces_rows:  # the next operands arrive during a product
@@ -242,6 +244,8 @@ def elapsed(
         on_sms, steps, tail = _on_sms(
             demand, workload, packed, rates, execution, launched, parameters, needs, at_peak, bounded
         )
+        if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
+            overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
     if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
         on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
@@ -404,10 +408,12 @@ def _on_sms(
     clock = 0.0 if rates.clock is None else 1 / rates.clock
     steps = parameters.step_clocks * clock * demand.trips / units
     port = demand.staged * parameters.port_clocks * clock / units
-    # With few stages each streamed tile is awaited: its latency, and its way to the SM.
-    awaited = parameters.l2_clocks * clock * demand.trips / units + port
-    waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
-    if demand.ordered:  # a flag is read and written, between two adds
+    # With few stages each streamed tile is awaited: its latency, and with one stage its way to the SM.
+    latency = parameters.l2_clocks if execution.awaited_clocks is None else execution.awaited_clocks
+    lacking = larger(0, execution.waiting + 1 - launched.stages)
+    waits = steps + lacking * latency * clock * demand.trips / units
+    waits = waits + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
+    if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
         waits = waits + pick(shared, turns, 0.0)
@@ -443,6 +449,9 @@ def _on_sms(
     if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
         received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
+    if demand.ordered and execution.slabs and workload is not None and not isinstance(workload, VarlenAttention):
+        shared, more = _in_slabs(demand, workload, rates, most)
+        on_busiest, outside = larger(on_busiest, _least(each, most) * shared), outside + more / rates.hbm
     seconds = on_busiest + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
@@ -452,6 +461,24 @@ def _on_sms(
     summed = phases.total + waits
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
+
+
+def _in_slabs(demand: KernelWork, workload: Rows, rates: Rates, most: Any) -> tuple[Any, Any]:
+    """Return the time of blocks that share out the outer tiles of a head over that of evenly busy SMs [-].
+
+    The second value is what the slabs beyond those asked for move: zeroed before, read after [B].
+    """
+    if demand.outer is None or rates.units is None:
+        return 1.0, 0
+    axis, tile = demand.outer
+    tiles = ceil_div(workload.kv_len if axis == "key" else workload.q_len, tile)
+    heads = floor_div(demand.blocks, tiles)
+    slabs = smaller(tiles, ceil_div(rates.units, heads))
+    slots, blocks = rates.units * most, heads * slabs
+    shared = ratio(ceil_div(blocks, slots) * slots, blocks) * ratio(ceil_div(tiles, slabs) * slabs, tiles)
+    one = sum(moved.distinct for moved in demand.moved if moved.name == "Q") * 4 // ELEMENT_SIZE[rates.dtype]
+    known = larger(0, *(moved.distinct for moved in demand.moved if moved.name == "dQ_acc"))
+    return shared, 2 * larger(0, slabs * one - known)
 
 
 def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bool:

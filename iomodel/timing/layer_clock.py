@@ -26,7 +26,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
 from iomodel.timing.clock_points import PointCalls
-from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts
+from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts, multicast
 from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
@@ -58,6 +58,9 @@ LAST_WAVE = 0.5
 and all of its blocks, and takes as long as a full one. With it, and the time to quantise the rows, the median of the
 same tables is within 10 % of the predicted time from 1024 rows on for H100, H200 and B200; without it, products of 512
 to 1536 rows on Blackwell took 10 to 25 % longer than predicted."""
+IN_WAVES = 0.95
+"""Rate of a long product over that of its SMs while they multiply [-]: one of 8192 rows, terms and columns in tiles of
+128 x 256 takes 16 waves for 15.5 on 132 SMs, and its tiles 1.02 times their products with the start of a block."""
 IN_BLOCKS = "fp8 in blocks"
 """Products of fp8 rows and weights with a scale for each block of 128 terms, whose sums are scaled one by one."""
 _BLACKWELL = {"bf16": 0.75, "fp16": 0.75, "fp8": 0.5, "int8": 0.5, IN_BLOCKS: 0.2, "fp4": 0.35}
@@ -155,7 +158,7 @@ class LayerClock:
         return span
 
     def _timed(self, demand: KernelWork, known: Rates, launched: Launched) -> KernelTime:
-        return kernel_time(demand, None, False, known, PIPELINED, launched, self.parameters)
+        return kernel_time(demand, None, False, known, PIPELINED, launched, self._without_steps(known))
 
     def fastest(
         self,
@@ -189,6 +192,7 @@ class LayerClock:
         if len(competing) > 1:
             tile = min(competing, key=lambda tile: self._seconds(layers, tile, name, products))
         work, launched = self._work(layers, tile, name, known)
+        free = replace(free, l2=multicast(free, first, tile))
         kernels = [self._timed(demand, free, launched) for demand in work]
         floor = self._floor(layers, tile, known, products)
         if kernels[0].seconds < floor:
@@ -212,12 +216,26 @@ class LayerClock:
         known = rates(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         warp = max(known.warp_matrix, known.peak * share)
-        return known, replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
+        free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
+        if known.asynchronous and known.sm_matrix is not None:  # warps of their own load the slices of a trip
+            share = min(self._reached(known), known.reached or known.peak) / known.peak
+            free = replace(free, sm_matrix=known.sm_matrix * min(1.0, share / IN_WAVES))
+        return known, free
+
+    def _reached(self, known: Rates) -> float:
+        """Return the rate that a long product reaches [FLOP/s]."""
+        shares = REACHED.get(self.device.architecture or "", NARROW)
+        reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
+        return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
+
+    def _without_steps(self, known: Rates) -> Parameters:
+        """Return the parameters for products, whose warps wait for no loads where matrix units are asynchronous."""
+        return replace(self.parameters, step_clocks=0.0) if known.asynchronous else self.parameters
 
     def _work(
         self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates
     ) -> tuple[list[KernelWork], Launched]:
-        launched = Launched(layout(self.device, tile.warps, layers[0]), tile.blocks_per_sm)
+        launched = Launched(layout(self.device, tile.warps, layers[0]), tile.blocks_per_sm, stages=tile.stages)
         return list(self._demands(name, layers, tile, known)), launched
 
     def _seconds(
@@ -226,7 +244,11 @@ class LayerClock:
         """Time a tile [s]."""
         known, free = self.rates_of(layers[0], products)
         work, launched = self._work(layers, tile, name, known)
-        times = [elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work]
+        free = replace(free, l2=multicast(free, layers[0], tile))
+        times = [
+            elapsed(demand, None, False, free, PIPELINED, launched, self._without_steps(free)).seconds
+            for demand in work
+        ]
         return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
 
     def kernels_at(
@@ -242,11 +264,12 @@ class LayerClock:
         distinct, places = np.unique(tile.warps, return_inverse=True)
         layouts = [layout(self.device, warps, layers.first) for warps in distinct.tolist()]
         by_point = masked_layouts([layouts[at] for at in places.tolist()])
-        launched = Launched(layouts[0], tile.blocks_per_sm, layouts=by_point)
+        launched = Launched(layouts[0], tile.blocks_per_sm, stages=tile.stages, layouts=by_point)
+        free = replace(free, l2=multicast(free, layers, tile))
         least: Any = self._floor((layers,), tile, known, products)
         for demand in work:
             moved = in_waves(demand, layers, tile, known)
-            took = elapsed(moved, None, False, free, PIPELINED, launched, self.parameters)
+            took = elapsed(moved, None, False, free, PIPELINED, launched, self._without_steps(free))
             runs = demand.requested_bytes > 0  # without traffic it is not launched
             yield np.where(runs, np.maximum(took.seconds, least), 0.0), runs, took
             least = 0.0
@@ -293,10 +316,7 @@ class LayerClock:
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         """
-        shares = REACHED.get(self.device.architecture or "", NARROW)
-        reached: Any = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
-        if known.dtype in self.shares:
-            reached = self.shares[known.dtype] * known.peak
+        reached: Any = self._reached(known)
         shares_of_groups = self.grouped or GROUPED.get(self.device.architecture or "", GROUPED_NARROW)
         kind = IN_BLOCKS if products == IN_BLOCKS else known.dtype
         grouped = min(reached, shares_of_groups.get(kind, 1.0) * known.peak)

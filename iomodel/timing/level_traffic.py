@@ -49,6 +49,12 @@ class LevelTraffic(Record):
     )
 
     @property
+    def distance(self) -> tuple[float, float]:
+        """Least and most traffic over the bound [-]."""
+        least, most = self.moved_bytes
+        return least / self.bound.bytes, most / self.bound.bytes
+
+    @property
     def title(self) -> str:
         """Name the level, with the number of its units where there are several."""
         return f"{self.units:,} x {self.name}" if self.units > 1 else self.name

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from iomodel.common import labels
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
@@ -234,7 +235,8 @@ class TrafficReport(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the tables of the terminal: modules, then operators."""
         timed = self.hardware is not None
-        columns = ("", ">calls", ">requests [MB]", ">GFLOP", ">FLOP/B", *((">time [us]",) if timed else ()))
+        counted = ("", ">calls", f">{labels.REQUESTS} [MB]", ">GFLOP", f">{labels.USEFUL_OVER_REQUESTS} [FLOP/B]")
+        columns = (*counted, *((">time [us]",) if timed else ()))
         modules = sorted(
             ((name, each) for name, each in self.by_module().items() if name.count(".") < DEPTH), key=lambda e: e[0]
         )

@@ -206,7 +206,7 @@ def kind(workload: Attention) -> str:
         return "backward_dkdv"
     if workload.q_len > 1:
         return "forward"
-    return "latent_decode" if workload.latent else "decode"
+    return "latent_decode" if workload.latent else "decode_paged" if workload.page_size else "decode"
 
 
 def _space(names: Mapping[str, str], largest: int, kernel: str) -> Iterator[Option]:

@@ -1,39 +1,110 @@
-"""Pruning of an autotune list: configs that cannot launch are dropped, the rest are ranked by predicted time."""
+"""Pruning of an autotune list: configs that cannot launch are dropped, the rest are ranked by predicted time.
+
+A config without rules is kept: pruning runs in the first launch on a user's GPU, where an error ends a program that
+would run.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+from warnings import warn
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware, as_device, hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError, shown
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError, shown
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
 from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
-from iomodel.triton.argument_roles import bound, shape, tile
+from iomodel.triton.argument_roles import Tiles, bound, shape, tile, unread
+from iomodel.triton.launch_config import LaunchConfig
 from iomodel.triton.seconds import seconds
 from iomodel.workloads.attention import Attention, as_attention
 
-ATTENTION = tuple(name for name in KERNELS if name != "matmul")
+UNTIMED = tuple(name for name in KERNELS if name.startswith("matmul"))
+"""Kernels whose memory is known and whose time is not told here."""
 DIVIDED = (192, 288, 576)
 """Widths that are loaded as two tiles, such as 512 and 64 columns [elements]."""
 TWINS = 2
 """Configs of one tile and one number of warps that are kept: the time model does not tell their stages apart [-]."""
+TOP = 8
+"""Configs that are kept where nothing else is said [-]."""
 Workload = Attention | Callable[[Mapping[str, Any]], Attention] | None
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A config with its check and its predicted time [s]; the time of a config that does not fit is infinite."""
+    """A config with its check and its predicted time.
+
+    Attributes
+    ----------
+    config : object
+        The config as it was given.
+    check : TritonCheck or None
+        What its compiler would report; None for a config without rules.
+    seconds : float
+        Predicted time, infinite for a config that does not fit, NaN where no time is told [s].
+    reason : str
+        Why the check or the time is missing.
+    """
 
     config: Any
-    check: TritonCheck
+    check: TritonCheck | None
     seconds: float
+    reason: str = ""
+    tiles: Tiles = ()
+    warps: int = 0
+    stages: int = 0
+
+    @property
+    def fits(self) -> bool | None:
+        """True if the config can be launched; None if that is not known."""
+        return None if self.check is None else self.check.fits
+
+    @property
+    def timed(self) -> bool:
+        """True if the config has a predicted time."""
+        return not math.isnan(self.seconds)
 
     @property
     def rank(self) -> tuple[float, bool, int, int]:
         """Sort key: time, certainty about spills, stages near Triton's default of 3, shared memory."""
-        return self.seconds, self.check.spills is None, abs(self.config.num_stages - 3), -self.check.shared
+        if self.check is None or not self.timed:
+            return math.inf, True, 0, 0
+        return self.seconds, self.check.spills is None, abs(self.stages - 3), -self.check.shared
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """An autotune list after pruning.
+
+    Attributes
+    ----------
+    kept : tuple of object
+        Configs to compile: by predicted time, then those without one in the order of the list, then those without
+        rules.
+    given : int
+        Configs in the list [-].
+    too_large : int
+        Configs that cannot be launched [-].
+    unjudged : Mapping of str to int
+        Configs that are kept because no rule judges them, by reason [-].
+    unread : tuple of str
+        Arguments of the configs that no rule reads.
+    note : str
+        A line about what was not judged; empty if all was.
+    """
+
+    kept: tuple[Any, ...]
+    given: int
+    too_large: int
+    unjudged: Mapping[str, int]
+    unread: tuple[str, ...]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -47,7 +118,7 @@ class Pruner:
     workload: Workload = None
     kernel: str = "forward"
     names: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: bound({}))
-    top: int | None = 8
+    top: int | None = TOP
     dtype: str = "fp16"
     version: str | None = None
 
@@ -57,39 +128,75 @@ class Pruner:
         return {"early_config_prune": self}
 
     def __call__(self, configs: Iterable[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
-        """Keep the `top` fastest configs of those that fit; raise InfeasibleError if none does."""
-        return [each.config for each in self.ranked(configs, {**named_args, **kwargs})][: self.top]
+        """Keep the `top` fastest configs of those that fit, and all that cannot be judged, which a warning names.
+
+        Where none fits, the one of the least shared memory is kept, so that Triton reports it.
+        """
+        pruned = self.pruned(configs, {**named_args, **kwargs})
+        if pruned.note:
+            warn(pruned.note, stacklevel=2)
+        return [*pruned.kept]
+
+    def pruned(self, configs: Iterable[Any], arguments: Mapping[str, Any] = FrozenDict()) -> Pruned:
+        """Prune a list and say what was dropped, what could not be judged and what was not read.
+
+        >>> keep = pruner(None, "a100-sxm4-80gb", kernel="matmul", version="3.9.0")
+        >>> configs = [{"BLOCK_M": 128, "BLOCK_N": n, "BLOCK_K": 64, "num_stages": 5} for n in (64, 96, 128, 256)]
+        >>> cut = keep.pruned(configs)
+        >>> [each["BLOCK_N"] for each in cut.kept], cut.too_large, dict(cut.unjudged)
+        ([64, 128, 96], 1, {'N: 96 given; allowed: a power of two': 1})
+        """
+        judged = self.judge(configs, arguments)
+        fitting = [each for each in judged if each.fits]
+        timed = _varied(sorted((each for each in fitting if each.timed), key=lambda each: each.rank))
+        unjudged = [each for each in judged if each.fits is None]
+        listed = [*timed[: self.top], *(each for each in fitting if not each.timed), *unjudged]
+        too_large = len(judged) - len(fitting) - len(unjudged)
+        if not listed and judged:
+            listed = [min(judged, key=_shared)]
+        names = self._unread(judged)
+        reasons = FrozenDict(Counter(each.reason for each in unjudged))
+        note = self._note(judged, fitting, unjudged, names)
+        return Pruned(tuple(each.config for each in listed), len(judged), too_large, reasons, names, note)
 
     def ranked(self, configs: Iterable[Any], arguments: Mapping[str, Any]) -> list[Judged]:
-        """Rank the configs that fit, the fastest first; raise InfeasibleError if none does."""
-        judged = sorted(self.judge(configs, arguments), key=lambda each: each.rank)
-        fitting = [each for each in judged if each.check.fits]
+        """Rank the configs that fit, the fastest first.
+
+        Raises
+        ------
+        InfeasibleError
+            No config fits.
+        InputError
+            A config has no rules, or no predicted time.
+        """
+        judged = self.judge(configs, arguments)
+        fitting = [each for each in judged if each.fits]
+        if unjudged := next((each.reason for each in judged if each.fits is None), ""):
+            raise InputError(unjudged)
         if not fitting:
-            least = min((each.check.shared for each in judged), default=0)
+            least = _shared(min(judged, key=_shared)) if judged else 0
             raise InfeasibleError(
                 f"configs: {len(judged)} given, none fits {self.hardware.label}; "
                 f"the least shared memory is {least:,} B",
                 least=least,
                 unit="B",
             )
-        return _varied(fitting, self.names)
+        if unknown := next((each.reason for each in fitting if not each.timed), ""):
+            raise InputError(unknown)
+        return _varied(sorted(fitting, key=lambda each: each.rank))
 
     def perf_model(self, **arguments: Any) -> float:
-        """Predict the time of a launch with these arguments, as `perf_model` of `prune_configs_by` [s]."""
-        call = self.call(arguments)
-        _require_known(None, arguments)
-        warps, stages = int(arguments.get("num_warps", 4)), int(arguments.get("num_stages", 3))
-        return self._judged(None, call, tile(arguments, self.names), warps, stages).seconds
+        """Predict the time of a launch with these arguments, as `perf_model` of `prune_configs_by` [s].
+
+        A launch that cannot be judged is behind all that are; `early_config_prune` keeps it.
+        """
+        (judged,) = self.judge([arguments], arguments)
+        return judged.seconds if judged.timed else sys.float_info.max
 
     def judge(self, configs: Iterable[Any], arguments: Mapping[str, Any]) -> list[Judged]:
-        """Check and time every config, in the order given."""
-        call, judged = self.call(arguments), []
-        for config in configs:
-            values = {**arguments, **config.kwargs}
-            _require_known(config, values)
-            sizes = tile(values, self.names)
-            judged.append(self._judged(config, call, sizes, config.num_warps, config.num_stages))
-        return judged
+        """Check and time every config, in the order given; one without rules has the reason."""
+        call = self._call(arguments)
+        return [self._judged(config, call, arguments) for config in configs]
 
     def call(self, arguments: Mapping[str, Any]) -> Attention:
         """Make the workload of a launch."""
@@ -100,14 +207,87 @@ class Pruner:
             return self.workload
         return as_attention(self.workload(arguments))
 
-    def _judged(self, config: Any, call: Attention, sizes: tuple[int, int], warps: int, stages: int) -> Judged:
-        check = check_triton(
-            *sizes, _padded(call.head_dim), _padded(call.value_dim), dtype=as_type(call.dtype), warps=warps,
-            stages=stages, arch=as_architecture(self.hardware.compute_capability or ""), kernel=self.kernel,
-            version=self.version,
-        )  # fmt: skip
-        time = seconds(self.kernel, call, self.hardware, sizes, warps, stages, check) if check.fits else float("inf")
-        return Judged(config, check, time)
+    def _call(self, arguments: Mapping[str, Any]) -> Attention | str:
+        """Make the workload of a launch, or the reason why there is none."""
+        if self.kernel in UNTIMED:
+            return ""
+        try:
+            return self.call(arguments)
+        except Exception as error:  # a caller's function may raise anything, and a launch must go on
+            return str(error) if isinstance(error, IOModelError) else f"workload: the function given raised {error!r}"
+
+    def _judged(self, config: Any, call: Attention | str, arguments: Mapping[str, Any]) -> Judged:
+        """Check and time a config."""
+        try:
+            own = LaunchConfig.of(config)
+            launch = replace(own, arguments={**arguments, **own.arguments})
+            launch.require_known()
+            sizes = tile(launch.arguments, self.names, self.kernel)
+            check = self._check(sizes, launch, call)
+        except IOModelError as error:
+            return Judged(config, None, math.nan, str(error))
+        judged = Judged(config, check, math.inf, "", sizes, launch.warps, launch.stages)
+        if not check.fits or self.kernel in UNTIMED:
+            return replace(judged, seconds=math.nan if check.fits else math.inf)
+        try:
+            if isinstance(call, str):
+                raise InputError(call)
+            time = seconds(self.kernel, call, self.hardware, sizes, launch.warps, launch.stages, check)
+        except IOModelError as error:
+            return replace(judged, seconds=math.nan, reason=str(error))
+        return replace(judged, seconds=time)
+
+    def _check(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> TritonCheck:
+        """Check a config by the rules of its compiler."""
+        known = {
+            "warps": launch.warps, "stages": launch.stages, "kernel": self.kernel, "version": self.version,
+            "arch": self.arch,
+        }  # fmt: skip
+        if self.kernel in UNTIMED:
+            return check_triton(*sizes, dtype=as_type(self.dtype), **known)
+        if isinstance(call, Attention):
+            widths, dtype = (_padded(call.head_dim), _padded(call.value_dim)), call.dtype
+        else:
+            given = shape(launch.arguments, self.names, wanted=("head_dim",))
+            widths, dtype = (_padded(given["head_dim"]), _padded(given.get("value_dim", given["head_dim"]))), self.dtype
+        second = {"dq_tile": (sizes[2], sizes[3])} if self.kernel == "backward" else {}
+        return check_triton(*sizes[:2], *widths, dtype=as_type(dtype), **second, **known)
+
+    @cached_property
+    def arch(self) -> int:
+        """The architecture of the device; SpecError for a device without the rules of a compiler."""
+        if self.hardware.compute_capability:
+            return as_architecture(self.hardware.compute_capability)
+        raise SpecError(
+            f"compute_capability: {self.hardware.label} lacks it; the rules of Triton's compiler are known for "
+            f"{', '.join(f'sm_{known}' for known in SHARED_LIMITS)}; `configs` lists forward configs for AMD"
+        )
+
+    def _unread(self, judged: Iterable[Judged]) -> tuple[str, ...]:
+        """List the arguments of configs that no rule reads."""
+        names: set[str] = set()
+        for each in judged:
+            if each.check is not None:
+                names.update(unread(LaunchConfig.of(each.config).arguments, self.names, self.kernel))
+        return tuple(sorted(names))
+
+    def _note(self, judged: list[Judged], fitting: list[Judged], unjudged: list[Judged], names: tuple[str, ...]) -> str:
+        """Say in one line what was not judged."""
+        notes = []
+        if judged and not fitting and not unjudged:
+            least = min(judged, key=_shared)
+            notes.append(
+                f"none of {len(judged)} configs fits {self.hardware.label}; kept the one of the least shared memory, "
+                f"{_shared(least):,} B"
+            )
+        if unjudged:
+            notes.append(f"{len(unjudged)} of {len(judged)} configs kept without a check: {unjudged[0].reason}")
+        untimed = next((each.reason for each in fitting if each.reason), "")
+        if untimed:
+            notes.append(f"configs kept by memory alone: {untimed}")
+        if tiles := [name for name in names if "block" in name.lower()]:
+            notes.append(f"not read: {', '.join(tiles)}; names= binds a tile")
+        return "iomodel.triton: " + "; ".join(notes) if notes else ""
 
 
 def pruner(
@@ -116,7 +296,7 @@ def pruner(
     *,
     names: Mapping[str, str] | None = None,
     kernel: str = "forward",
-    top: int | None = 8,
+    top: int | Literal["usual"] | None = "usual",
     dtype: str = "fp16",
     version: str | None = None,
 ) -> Pruner:
@@ -128,14 +308,16 @@ def pruner(
         The call that is tuned for; a function of the launch's arguments that returns it; or None, to read its sizes
         from the arguments by their names.
     hardware : Hardware or str
-        A device of a known architecture: compute capability 8.0, 8.6, 8.9, 9.0, 10.0 or 12.0.
+        A device of a known architecture: compute capability 8.0, 8.6, 8.9, 9.0, 10.0, 10.3, 12.0 or 12.1. On another
+        one every config is kept.
     names : mapping of str to str, optional
         Names of the kernel's arguments by role: ``{"block_q": "BM", "block_kv": "BN", "q_len": "SEQ"}``. Roles without
         a name are looked for under the usual ones (`BLOCK_M`, `N_CTX`, `HEAD_DIM`).
-    kernel : {"forward", "block_sparse", "decode", "latent_decode", "backward_dkdv", "backward_dq", "backward"}
-        Kind of kernel.
+    kernel : str
+        Kind of kernel: "forward", "block_sparse", "decode", "decode_paged", "latent_decode", "backward_dkdv",
+        "backward_dq", "backward", "matmul", "matmul_gated", as :func:`iomodel.triton.check` explains them.
     top : int or None
-        Configs to keep; None keeps all that fit [-].
+        Configs to keep, 8 unless given; None keeps all that fit, as a matrix product does, which is not timed [-].
     dtype : str
         Type of the operands where no workload is given.
     version : str, optional
@@ -143,8 +325,8 @@ def pruner(
 
     Raises
     ------
-    InputError, SpecError, UnknownNameError
-        A wrong argument; a device without an architecture on file; an unknown role.
+    InputError, UnknownNameError
+        A wrong argument; an unknown device, kernel or role.
 
     Examples
     --------
@@ -155,33 +337,22 @@ def pruner(
     ['early_config_prune']
     """
     device = as_device(hardware)
-    if not device.compute_capability:
-        raise SpecError(
-            f"compute_capability: {device.label} lacks it; the rules of Triton's compiler are known for "
-            f"{', '.join(f'sm_{known}' for known in SHARED_LIMITS)}; `configs` lists forward configs for AMD"
-        )
-    as_architecture(device.compute_capability)
-    if kernel not in ATTENTION:
-        raise UnknownNameError("kernel", kernel, ATTENTION)
+    if kernel not in KERNELS:
+        raise UnknownNameError("kernel", kernel, KERNELS)
     if not (workload is None or isinstance(workload, Attention) or callable(workload)):
         raise InputError(
             f"workload: {shown(workload)} given; allowed: an Attention, a function that makes one, or None"
         )
-    if top is not None and (not isinstance(top, int) or top < 1):
-        raise InputError(f"top: {shown(top)} given; allowed: an integer from 1, or None")
+    if top == "usual":
+        top = None if kernel in UNTIMED else TOP
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1 or kernel in UNTIMED):
+        allowed = (
+            "None, a matrix product is judged by its memory alone"
+            if kernel in UNTIMED
+            else "an integer from 1, or None"
+        )
+        raise InputError(f"top: {shown(top)} given; allowed: {allowed}")
     return Pruner(device, workload, kernel, bound(names or {}), top, dtype, version)
-
-
-def _require_known(config: Any, arguments: Mapping[str, Any]) -> None:
-    """Raise InputError for a launch without compiles on file: clusters, warps with roles, a limit of registers."""
-    launch = {name: getattr(config, name, None) or arguments.get(name) for name in ("num_ctas", "maxnreg")}
-    roles = next((name for name in arguments if name.lower() == "warp_specialize" and arguments[name]), None)
-    if (launch["num_ctas"] or 1) != 1:
-        raise InputError(f"num_ctas: {launch['num_ctas']} given; allowed: 1, the layout of one block is known")
-    if launch["maxnreg"] is not None:
-        raise InputError(f"maxnreg: {launch['maxnreg']} given; allowed: none, Triton's own choice is known")
-    if roles is not None:
-        raise InputError(f"{roles}: True given; allowed: False, the layout of warps without roles is known")
 
 
 def as_type(dtype: str) -> str:
@@ -196,20 +367,26 @@ def _padded(width: int) -> int:
     return width if width in DIVIDED else 1 << (width - 1).bit_length()
 
 
-def _varied(ranked: list[Judged], names: Mapping[str, tuple[str, ...]]) -> list[Judged]:
+def _shared(judged: Judged) -> int:
+    """Return the shared memory of a config that was checked [B]."""
+    return judged.check.shared if judged.check is not None else 0
+
+
+def _varied(ranked: list[Judged]) -> list[Judged]:
     """Move configs behind all others that repeat a tile and its warps more often than `TWINS`."""
     seen: dict[tuple[Any, ...], int] = {}
     first: list[Judged] = []
     later: list[Judged] = []
     for each in ranked:
-        kind = (*tile(each.config.kwargs, names), each.config.num_warps)
+        kind = (*each.tiles, each.warps)
         seen[kind] = seen.get(kind, 0) + 1
         (first if seen[kind] <= TWINS else later).append(each)
     return first + later
 
 
 DEVICES = {
-    80: "a100-sxm4-80gb", 86: "a10", 89: "rtx4090", 90: "h100-sxm5", 100: "b200", 120: "rtx5090",
+    80: "a100-sxm4-80gb", 86: "a10", 89: "rtx4090", 90: "h100-sxm5", 100: "b200", 103: "b300", 120: "rtx5090",
+    121: "gb10",
 }  # fmt: skip
 """The device that stands for an architecture; configs are ranked by it."""
 
@@ -218,19 +395,29 @@ def prune(configs: Iterable[Any], named_args: Mapping[str, Any], **kwargs: Any) 
     """Prune an autotune list for the current GPU: `prune_configs_by={"early_config_prune": iomodel.triton.prune}`.
 
     The sizes of a forward pass are read from the arguments by their usual names; :func:`iomodel.triton.pruner` binds
-    other names, kernels and devices.
+    other names, kernels and devices. On a GPU without rules every config is kept.
     """
-    return current()(configs, named_args, **kwargs)
+    given = [*configs]
+    try:
+        keep = current()
+    except KeyError as error:
+        warn(f"iomodel.triton: {len(given)} configs kept without a check: arch {error} has no rules", stacklevel=2)
+        return given
+    return keep(given, named_args, **kwargs)
 
 
 def perf_model(**arguments: Any) -> float:
     """Predict the time of a launch on the current GPU: `prune_configs_by={"perf_model": ..., "top_k": 8}` [s]."""
-    return current().perf_model(**arguments)
+    try:
+        return current().perf_model(**arguments)
+    except KeyError:
+        return sys.float_info.max
 
 
 def current() -> Pruner:
-    """Make the pruner of the current GPU."""
-    return pruner(None, hardware(DEVICES[as_architecture(architecture())]))
+    """Make the pruner of the current GPU; raise KeyError for an architecture without rules."""
+    arch = architecture()
+    return pruner(None, hardware({str(known): device for known, device in DEVICES.items()}[str(arch)]))
 
 
 def architecture() -> int | str:

@@ -40,7 +40,7 @@ def seconds(
     kernel: str,
     workload: Attention,
     hardware: Hardware,
-    tile: tuple[int, int],
+    tile: tuple[int, ...],
     warps: int,
     stages: int,
     outcome: TritonCheck,
@@ -63,13 +63,13 @@ def seconds(
     return time + _spilling(timed, clock, launched, warps, outcome)
 
 
-def tiles(kernel: str, tile: tuple[int, int]) -> dict[str, int]:
+def tiles(kernel: str, tile: tuple[int, ...]) -> dict[str, int]:
     """Name the tiles of a config as its algorithm does; a pass for dQ has tiles of its own."""
-    rows, keys = tile
+    rows, keys, *second = tile
     sizes = {"block_q": rows, "block_kv": keys}
     if not kernel.startswith("backward"):
         return sizes
-    by_rows = (keys, rows) if kernel == "backward" else tile
+    by_rows = (second or (keys, rows)) if kernel == "backward" else tile
     return {**sizes, "dq_block_q": by_rows[0], "dq_block_kv": by_rows[1]}
 
 

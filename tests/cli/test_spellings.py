@@ -75,6 +75,9 @@ HINTED = {
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
     "calibrate --gpu h100-sxm5": "--gpu: no option of iomodel calibrate",
+    f"plan llama-3-8b {H100} --concurrency 8": "did you mean --clients?",
+    f"simulate llama-3-8b {H100} --clients 8": "did you mean --concurrency?",
+    "fleet llama-3-8b --clients 8": "no option of iomodel fleet, but of plan",
     # of our own
     "plan llama-3-8b --gpus 4": "did you mean --count or --hardware?",
     "plan llama-3-8b --data-parallel 4": "did you mean --count or --expert-parallel?",

@@ -11,7 +11,7 @@ import pytest
 
 import iomodel
 from iomodel.counting import bound_values, bounds
-from iomodel.counting.bound_values import Pairs, index_pairs, with_arrivals
+from iomodel.counting.bound_values import Pairs, filled, index_pairs, with_arrivals
 from tests.support.optima import ELEMENTS
 
 Ask = Callable[[iomodel.Attention, int], int]
@@ -20,12 +20,12 @@ SOLVED = 1000
 
 
 WORKED: list[tuple[dict[str, Any], int, int]] = [
-    ({"q_len": 8192, "head_dim": 64}, 51_200, 21_474_837),
-    ({"q_len": 8192, "head_dim": 64, "mask": "causal"}, 51_200, 10_738_729),
-    ({"q_len": 4096, "head_dim": 64, "heads": 8, "kv_heads": 2, "batch": 3}, 51_200, 128_849_019),
-    ({"q_len": 1000, "head_dim": 64, "value_dim": 128}, 60_000, 614_400),  # 1000^2 192^2 / 60,000
-    ({"q_len": 1000, "head_dim": 128, "value_dim": 64}, 60_000, 614_400),
-    ({"q_len": 8192, "head_dim": 64}, 21_846, 50_330_113),  # the least M of A P / M
+    ({"q_len": 8192, "head_dim": 64}, 51_200, 21_522_837),
+    ({"q_len": 8192, "head_dim": 64, "mask": "causal"}, 51_200, 10_786_729),
+    ({"q_len": 4096, "head_dim": 64, "heads": 8, "kv_heads": 2, "batch": 3}, 51_200, 129_137_019),
+    ({"q_len": 1000, "head_dim": 64, "value_dim": 128}, 60_000, 670_650),  # 1000^2 192^2 / 60,000 + 15/16 60,000
+    ({"q_len": 1000, "head_dim": 128, "value_dim": 64}, 60_000, 670_650),
+    ({"q_len": 8192, "head_dim": 64}, 21_846, 50_350_593),  # the least M of A P / M + 15 M / 16
     ({"q_len": 100, "head_dim": 64}, 16_384, 9600),  # 8 A P (4 P - M) / (4 P + M)^2 = 24 A / 25 at M = P
     ({"q_len": 100, "head_dim": 64}, 8192, 14_143),  # A (d + d_v) / sqrt M = 14,142.1
     ({"q_len": 2, "kv_len": 5, "head_dim": 64}, 1024, 20),  # 2 A
@@ -141,9 +141,14 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
     "arrivals of M alone": (
         bound_values,
         "formed",
-        lambda pairs, product, size: with_arrivals(pairs, product, size, size),
+        lambda w, product, size: with_arrivals(w.count, product, size, size),
     ),
     "pairs of a mask doubled": (bounds, "Pairs", counted(lambda pairs, _: 2 * pairs)),
+    "a fill for each of several groups too many": (
+        bound_values,
+        "filled",
+        lambda together, groups, size: filled(together, 2 * groups, size),
+    ),
     "one pair more": (bounds, "Pairs", counted(lambda pairs, _: pairs + 1)),
 }
 """Errors by name: where they are planted, and what they put there."""
@@ -161,8 +166,9 @@ def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 TOO_LARGE = {
-    "the arrivals alone, however small M": lambda pairs, product, size: -(-pairs * product // size),
-    "twice the bound": lambda pairs, product, size: 2 * bound_values.with_arrivals(pairs, product, size, size),
+    "the arrivals alone, however small M": lambda w, product, size: -(-w.count * product // size),
+    "a chip that is full at once": lambda w, product, size: -(-w.count * product // size) + 2 * size,
+    "twice the bound": lambda w, product, size: 2 * bound_values.with_arrivals(w.count, product, size, size),
 }
 
 

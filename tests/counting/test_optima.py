@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 
 import iomodel
-from tests.support import all_schedules, places_reused, row_game
-from tests.support.least_schedule import least_element_accesses, least_row_accesses
-from tests.support.optima import ELEMENTS, REUSED, ROWS, SLOW
+from tests.support import all_schedules, backward_places, places_reused, row_game
+from tests.support.least_schedule import least_backward_accesses, least_element_accesses, least_row_accesses
+from tests.support.optima import BACKWARD_REUSED, BACKWARD_ROWS, ELEMENTS, REUSED, ROWS, SLOW
 
 NIGHTLY = settings().max_examples >= settings.get_profile("nightly").max_examples
 MOST_PAIRS = 18 if NIGHTLY else 9
@@ -54,6 +54,26 @@ def test_no_bound_is_above_a_row_game(call: tuple[int, int, int, bool], width: i
     assert {"compulsory", "exact", "recomputed", "row-atomic"} == bounds.keys()
     for bound in bounds.values():
         assert bound.elements <= width * ROWS[call], bound
+
+
+@pytest.mark.parametrize("call", [call for call in BACKWARD_REUSED if NIGHTLY or call[:2] == (1, 1)])
+def test_no_backward_schedule_that_uses_places_again_moves_less(call: tuple[int, int, int]) -> None:
+    assert backward_places.least_accesses(*call) == BACKWARD_REUSED[call]
+    queries, keys, size = call
+    w = iomodel.Attention(q_len=queries, kv_len=keys, head_dim=1, direction="backward")
+    for bound in iomodel.lower_bounds(w, sram_elements=size).values():
+        assert bound.elements <= BACKWARD_REUSED[call], bound
+
+
+@pytest.mark.parametrize("call", [call for call in BACKWARD_ROWS if NIGHTLY or call not in SLOW])
+def test_no_backward_schedule_of_rows_moves_less(call: tuple[int, int, int]) -> None:
+    assert least_backward_accesses(*call) == BACKWARD_ROWS[call]
+    queries, keys, rows = call
+    w = iomodel.Attention(q_len=queries, kv_len=keys, head_dim=5, direction="backward")
+    bounds = iomodel.lower_bounds(w, algorithm="flash2", sram_elements=5 * rows)
+    assert call[:2] == (2, 2) or "row-atomic-backward" in bounds
+    for bound in bounds.values():
+        assert bound.elements <= 5 * BACKWARD_ROWS[call], bound
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import gzip
 import json
 import re
 import subprocess
-import threading
-import urllib.request
 from base64 import b64decode
 from functools import cache
 from pathlib import Path
@@ -23,8 +21,8 @@ from iomodel.explorer import clock_data, transpile
 from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
 from iomodel.explorer.page import COMPUTES, script, static
-from iomodel.explorer.serve import server
 from iomodel.explorer.typeset import Typeset
+from iomodel.explorer.used_definitions import used_definitions
 from iomodel.nests import B_r, N_q, d
 from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted, drawn
 from tests.support.inside import integral, main
@@ -311,30 +309,15 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == f"{target}: {target.stat().st_size:,} B; open it in a browser\n"
 
 
-def test_the_server_shows_the_page_and_nothing_else() -> None:
-    with server("<!doctype html>") as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        host, port = running.server_address[:2]
-        assert host == "127.0.0.1"
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
-            assert answer.read() == b"<!doctype html>"
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/etc/passwd")
-        caught.value.close()
-        running.shutdown()
-
-
-UNREACHED = {"_tiles", "_other_devices", "_in_one_launch"}
-"""Functions of branches that no call of the page takes: workloads of several shapes, and errors of other devices."""
-
-
 def test_the_page_has_every_function_that_its_time_model_calls() -> None:
-    for module, wanted in clock_data.MODULES.items():
-        tree = ast.parse(transpile.source(f"iomodel.{module}"))
+    roots = {f"iomodel.{name}": names for name, names in clock_data.ROOTS.items()}
+    used = used_definitions(roots, clock_data.OUTSIDE)
+    for module, wanted in used.items():
+        tree = ast.parse(transpile.source(module))
         own = {*wanted, *(name.removeprefix("_") for name in wanted)}
         known = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in own:
                 called = {part.func.id for part in ast.walk(node)
                           if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}  # fmt: skip
-                assert called & known <= own | UNREACHED, f"{module}: {node.name}"
+                assert called & known <= own | clock_data.OUTSIDE, f"{module}: {node.name}"

@@ -7,6 +7,7 @@ import struct
 from base64 import b64decode
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,10 +15,14 @@ from xml.etree import ElementTree
 import pytest
 
 import iomodel
+from iomodel import plots
+from iomodel.common import labels
+from iomodel.common.quantities import count, quantity
 from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
+from iomodel.timing.time_shares import time_shares
 from tests.support.browser import Opened, opening
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
 from tests.support.inside import main
@@ -61,9 +66,7 @@ def test_the_first_answer_is_that_of_python(opened: Any) -> None:
     tiles = ", ".join(f"{name}\xa0=\xa0{size:,}" for name, size in found.tiles.items())  # on one line
     assert shown.text("#what").endswith(tiles)
     assert f"{found.requested_bytes:,} B" in shown.text("#cards")
-    assert f"{found.dram_bytes[0]:,} to {found.dram_bytes[1]:,} B" in shown.text("#cards") or (
-        found.dram_bytes[0] == found.dram_bytes[1] and f"{found.dram_bytes[0]:,} B" in shown.text("#cards")
-    )
+    assert f"{found.streamed_bytes:,} B" in shown.text("#cards")
     assert f"{1e3 * found.seconds:#.3g} ms" in shown.text("#cards")
     assert "bound by matrix units" in shown.text("#cards")
     assert found.bound == "matrix"
@@ -119,7 +122,7 @@ def test_back_undoes_a_change(opened: Any) -> None:
     shown = opened()
     before = shown.state
     shown.tab.select_option("#field-mask", "causal")
-    shown.tab.fill("#field-q_len", "8k")
+    shown.tab.fill("#field-q_len", "8K")
     shown.tab.keyboard.press("Tab")
     assert (shown.state["mask"], shown.state["q_len"]) == ("causal", "8192")
     shown.tab.go_back()
@@ -134,7 +137,9 @@ def test_back_undoes_a_change(opened: Any) -> None:
 @pytest.mark.parametrize(
     ("link", "message"),
     [
-        ("hardware=h100-sxm", "hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'? allowed: "),
+        ("hardware=h100-smx5", "hardware: 'h100-smx5' is unknown; did you mean 'h100-sxm5'? allowed: "),
+        ("hardware=H200", "hardware: 'H200' is a family; allowed: h200-"),
+        ("tour=7", "tour: '7' given; allowed: an integer from 1 to 6"),
         ("algorithm=flash", "algorithm: 'flash' is unknown; did you mean 'flash1'?"),
         ("q_len=-3", "q_len: '-3' given; allowed: an integer from 1"),
         ("heads=32&kv_heads=7", "kv_heads: 7 does not divide heads = 32"),
@@ -219,11 +224,15 @@ def test_heads_can_be_typed_before_kv_heads(opened: Any) -> None:
 
 
 def test_numbers_may_have_separators_and_suffixes(opened: Any) -> None:
-    shown = opened("q_len=4k&kv_len=8,192&sram_bytes=64%20KiB")
+    shown = opened("q_len=4K&kv_len=8,192&sram_bytes=64%20KiB")
     assert [shown.state[name] for name in ("q_len", "kv_len", "sram_bytes")] == ["4096", "8192", "65536"]
-    digits = ["1.5k", "1_000", "12,34", "4kk", "2M", "1.0001k", "007"]
+    digits = ["1.5k", "1.5K", "1_000", "12,34", "4kk", "2M", "1.00001k", "007", "8i"]
     found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", digits)
-    assert found == ["1536", "1000", "12,34", "4kk", "2097152", "1.0001k", "7"]
+    suffixed = [str(count(text)) for text in digits[:2]]
+    assert found == [*suffixed, "1000", "12,34", "4kk", "2097152", "1.00001k", "7", "8i"]
+    sizes = ["64 KiB", "64kB", "1.5MiB"]
+    found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", sizes)
+    assert found == [str(quantity("sram_bytes", text)) for text in sizes]
 
 
 def test_a_window_has_widths_at_once(opened: Any) -> None:
@@ -237,7 +246,8 @@ def test_a_window_has_widths_at_once(opened: Any) -> None:
 def test_where_nothing_fits_no_figure_is_shown(opened: Any) -> None:
     shown = opened("sram_bytes=1000")
     assert shown.text("#what").endswith("no tile fits")
-    assert shown.tab.locator("#cards .card").count() == 0
+    assert shown.tab.locator("#cards .card").count() == 1
+    assert "No tile fits 1,000 B; at least" in shown.text("#cards")
     assert shown.tab.is_hidden("#map canvas")
     assert "No tile fits 1,000 B; at least" in shown.text("#map")
 
@@ -261,13 +271,123 @@ def test_every_field_is_on_the_first_screen_of_the_form(opened: Any) -> None:
     assert boxes[1] < 400
 
 
+IN_VIEW = """(id) => {
+  const panel = document.querySelector(".toured"), strip = document.querySelector("#tour").getBoundingClientRect();
+  const { top } = panel.getBoundingClientRect();
+  return panel === document.getElementById(id).closest("section") && top >= strip.bottom && top < innerHeight - 200;
+}"""
+"""True if the panel of a step is outlined, below the strip of the tour and on the screen."""
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_the_first_screen_answers_beside_both_scenes(opened: Any, size: tuple[int, int]) -> None:
+    shown = opened(viewport={"width": size[0], "height": size[1]})
+    shown.tab.press("#watch-time", "End")
+    shown.tab.evaluate("scrollTo(0, 0)")
+    ends = shown.tab.evaluate(
+        """() => ["#answered", "#scene canvas", ".half + .half canvas", ".half + .half .less"]
+        .map((one) => document.querySelector(one).getBoundingClientRect())
+        .map(({ left, top, bottom }) => [left, top, bottom])"""
+    )
+    assert all(0 <= top < bottom <= size[1] for _, top, bottom in ends)
+    assert ends[1][1] == ends[2][1]  # side by side
+    costs = [iomodel.cost(name, CALL, tiles, **options).hbm_bytes for name, _, tiles, options in SIDES]
+    assert shown.text(".half + .half .less") == f"{costs[0] / costs[1]:.1f} x less"
+    shown.tab.select_option("#ask-preset", "llama-3.1-8b")
+    shown.tab.select_option("#ask-hardware", "a100-sxm4-80gb")
+    call = iomodel.Attention(heads=32, kv_heads=8, q_len=4096, head_dim=128, mask="causal")
+    found = iomodel.estimate("flash2", call, "a100-sxm4-80gb")
+    answer = shown.text("#answered")
+    assert f"{1e3 * found.seconds:#.3g} ms" in answer or f"{1e6 * found.seconds:#.3g} µs".replace(". ", " ") in answer
+    assert f"tile {found.tiles['block_q']} x {found.tiles['block_kv']}" in answer
+
+
+def test_the_roofline_has_the_achieved_rate(opened: Any) -> None:
+    shown = opened("q_len=8192&mask=causal")
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    found = iomodel.estimate("flash2", w, "h100-sxm5")
+    dot = [float(shown.tab.get_attribute("#roofline .here", f"data-{name}")) for name in ("rate", "intensity")]
+    assert dot == pytest.approx([found.flops_per_second, found.intensity], rel=1e-9)
+    gap = plots.roofs("h100-sxm5").at(found.intensity) / found.flops_per_second
+    assert shown.tab.text_content("#roofline .gap") == f"{gap:.2g} x: matrix units"
+    tail = time_shares(found.kernels, found.seconds)["tail"]
+    assert f"tail, {found.seconds / (found.seconds - tail):.2f} x" in shown.text("#roofline .note")
+
+
+def test_a_footprint_is_that_of_the_kernel(opened: Any) -> None:
+    shown = opened("q_len=8192&mask=causal&algorithm=flash3")
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    found = iomodel.estimate("flash3", w, "h100-sxm5")
+    held = iomodel.check("flash3", w, "h100-sxm5", found.tiles)
+    for name in ("shared memory", "registers"):
+        use = held.resources[name]
+        assert f"{name}: {use.used:,} of {use.limit:,}" in [
+            shown.tab.locator("#footprint .bar").nth(n).get_attribute("aria-label")
+            for n in range(shown.tab.locator("#footprint .bar").count())
+        ]
+
+
+def test_a_word_has_one_value_on_the_page(opened: Any) -> None:
+    shown = opened("q_len=8192&mask=causal")
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    found = iomodel.estimate("flash2", w, "h100-sxm5")
+    cards = dict(zip(*(shown.tab.locator(f"#cards {part}").all_inner_texts() for part in ("dt", "dd")), strict=True))
+    totals = [row.split("\t") for row in shown.tab.locator("#totals tbody tr").all_inner_texts()]
+    sized = {label: value for label, value, unit in totals if unit in ("B", "FLOP/B")}
+    assert f"{sized[labels.REQUESTS]} B" in cards[labels.REQUESTS.capitalize()]
+    assert sized[labels.REQUESTS] == f"{found.requested_bytes:,}"
+    assert float(sized[labels.OVER_REQUESTS]) == pytest.approx(found.cost.intensity, rel=1e-5)
+    assert f"{found.intensity:,.0f} FLOP/B" in cards["Intensity over DRAM traffic"]
+    assert sized.keys() <= {labels.REQUESTS, labels.OVER_REQUESTS, "SRAM footprint", "peak HBM allocation"}
+
+
+def test_every_algorithm_answers_by_link_or_says_why(opened: Any) -> None:
+    shown = opened()
+    for name in iomodel.list_algorithms():
+        if shown.tab.locator(f"#ask-algorithm option[value={name}]").count():
+            shown.tab.evaluate("(name) => { location.hash = `algorithm=${name}`; }", name)
+            shown.tab.wait_for_function("(name) => window.iomodel.page.state.algorithm === name", arg=name)
+            assert shown.tab.is_hidden("#fault"), name
+            assert len(shown.text("#answered .big + p")) > 12, name
+            assert shown.tab.evaluate("window.iomodel.page.view.time !== null") == (
+                "no time" not in shown.text("#answered")
+            )
+
+
+@pytest.mark.parametrize(
+    ("link", "state"),
+    [
+        ("hardware=H100_SXM5", {"hardware": "h100-sxm5"}),
+        ("hardware=mi300", {"hardware": "mi300x"}),
+        ("algorithm=fa3", {"algorithm": "flash3", "implementation": "flash-attention-3"}),
+        ("algorithm=Flash-Attn-3&q_len=2k", {"implementation": "flash-attention-3", "q_len": "2048"}),
+        ("algorithm=moba", {"algorithm": "moba", "mask": "causal"}),
+    ],
+)
+def test_names_of_a_link_are_those_that_people_use(opened: Any, link: str, state: dict[str, str]) -> None:
+    assert state.items() <= opened(link).state.items()
+
+
+def test_the_page_names_its_call_and_its_sources(opened: Any) -> None:
+    shown = opened()
+    assert shown.tab.title().startswith("FlashAttention-2 on NVIDIA H100")
+    assert shown.tab.get_attribute("#about a", "href") == "https://arxiv.org/abs/2307.08691"
+    assert shown.tab.locator("#links a").count() == 0  # alone, without docs beside it
+    for name in ("description", "og:title", "og:description"):
+        assert shown.tab.locator(f"meta[name='{name}'], meta[property='{name}']").count() == 1
+
+
 def test_each_step_of_the_tour_is_true(opened: Any) -> None:
     shown = opened()
     for number, step in enumerate(TOUR):
-        shown.tab.locator("#tour button").nth(number).click()
+        shown.tab.locator("#tour button").nth(number).click() if number == 0 else shown.tab.click("#tour-next")
         assert shown.tab.is_hidden("#fault")
         assert shown.text(".sentence") == step.sentence
         assert step.state.items() <= shown.state.items()
+        shown.tab.click("#tour-answer")
+        assert shown.text(".reveal") == step.answer
+        assert shown.tab.get_attribute("#tour-link", "href") == f"#tour={number + 1}"
+        shown.tab.wait_for_function(IN_VIEW, arg=step.panel)
     shape = {"heads": 32, "kv_heads": 8, "head_dim": 128}
     stored = iomodel.cost("standard", iomodel.Attention(q_len=8192, **shape), {})
     own = sum(side.get(name, 0) for side in (stored.reads, stored.writes) for name in "SP")
@@ -359,7 +479,10 @@ def test_the_card_is_a_picture_of_1200_by_630(opened: Any) -> None:
     assert f"{1e6 * seconds:#.3g} µs".replace(". ", " ") in "".join(root.itertext())
     data = b64decode(png.split(",")[1])
     assert struct.unpack(">II", data[16:24]) == (1200, 630)
-    assert bibtex.startswith("@software{iomodel,")
+    fields = dict(line.strip().split(" = ", 1) for line in bibtex.splitlines()[1:-1])
+    assert {"title", "version", "note"} <= fields.keys()
+    assert fields.get("author", "").strip("{},") == (metadata("iomodel")["Author"] or "")
+    assert "_" not in fields["note"].replace("\\_", "")
 
 
 def test_a_preset_has_the_shape_of_a_model(opened: Any) -> None:
@@ -438,7 +561,7 @@ def test_the_first_picture_ends_at_the_exact_traffic(opened: Any) -> None:
     reads = tab.evaluate("window.iomodel.scene.sides.map((side) => [...side.at(side.data.total).touched.K.values()])")
     assert reads == [[TILES] * TILES] * 2
     tab.press("#watch-time", "Home")
-    lit = tab.locator(".half .lit").all_inner_texts()
+    lit = tab.locator(".half .lit").all_text_contents()
     assert [line.split()[0] for line in lit] == ["load", "load"]
     tab.click("#watch-play")
     assert tab.inner_text("#watch-play") == "Pause"
@@ -452,7 +575,7 @@ def test_hovering_a_tensor_lights_the_lines_that_move_it(opened: Any) -> None:
         const {left, top} = side.canvas.getBoundingClientRect();
         side.point({clientX: left + x + 3, clientY: top + y + 3}); }"""
     )
-    assert [line.strip() for line in shown.tab.locator(".half .lit").all_inner_texts()] == ["store P", "load P"]
+    assert [line.strip() for line in shown.tab.locator(".half .lit").all_text_contents()] == ["store P", "load P"]
 
 
 def test_every_control_has_a_name(opened: Any) -> None:

@@ -48,6 +48,7 @@ def stated(pattern: str) -> float:
 
 def test_the_page_has_the_stated_size_and_is_ready_soon(opened: Any, file: Path) -> None:
     """Times are stated for a quiet machine, so that they are held five times over."""
+    assert file.stat().st_size < 500_000
     assert file.stat().st_size / 1e6 == pytest.approx(stated(r"([\d.]+) MB with all algorithms"), rel=0.2)
     shown = opened()
     assert shown.timing("painted") < 5e3 * stated(r"the animation stands after about ([\d.]+) s")
@@ -121,6 +122,25 @@ def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.Monke
     (tmp_path / "algorithms.py").write_text("changed")
     monkeypatch.setattr(built, "specs_folder", lambda: tmp_path)
     assert iomodel.explorer.explore() == "built again"
+
+
+def test_a_change_of_a_room_that_the_page_does_not_use_keeps_it() -> None:
+    graph = run_path(str(ROOT / "docs" / "_ext" / "layers.py"))["imports"]()
+    seen: set[str] = set()
+    todo = [name for name in graph if name.removeprefix("iomodel.") in ("explorer.explore_page", "explorer.serving")]
+    todo += [name for name in graph if name.removeprefix("iomodel.") in ("explorer.page", "explorer.payload")]
+    assert len(todo) == 4
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += graph[name]
+    rooms = {name.removeprefix("iomodel.").split(".")[0] for name in seen}
+    assert "planning" in rooms
+    assert not rooms & built.UNUSED
+    assert all(
+        path.split("/")[1] not in built.UNUSED for path, _ in built._sources(files("iomodel"), "iomodel", built.UNUSED)
+    )
 
 
 def test_a_command_keeps_the_page_and_a_call_does_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,10 +16,14 @@ from iomodel.models.families import FAMILIES
 from iomodel.nests import tensors
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.language import Tensor
+from tests.support.docs_search import QUERIES
 from tests.support.public_names import MOVED, PUBLIC, ROOT
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.glob("**/*.md") if "_build" not in page.parts)
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+READERS = ("for-kernels", "for-serving", "for-research", "for-tests", "for-developers", "reference")
+"""Pages that have the others of a kind of reader folded below them."""
 FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d[\d,]*(?:\.\d+)?(?![\w])")
 
@@ -139,8 +143,9 @@ def test_every_page_of_the_algorithms_is_of_an_algorithm() -> None:
 
 def test_every_page_is_in_the_contents() -> None:
     own = {f"{folder}/{entry}" for folder in ("algorithms", "api") for entry in _entries(folder)}
-    listed = toctree("index.md")
+    listed = [*toctree("index.md"), *(page for reader in READERS for page in toctree(f"{reader}.md"))]
     assert len(listed) == len(set(listed))
+    assert len(toctree("index.md")) <= 10 + len(READERS)  # the rest is folded by reader
     assert {*listed, *own} == {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
 
 
@@ -150,13 +155,24 @@ def _entries(folder: str) -> list[str]:
     return [entry.removeprefix(f"{folder}/") for entry in toctree(page)]
 
 
-def test_every_page_is_in_the_lists_of_the_index() -> None:
-    linked = re.findall(r"\]\(([\w/-]+)\.md", section_of_pages())
-    assert set(toctree("index.md")) <= set(linked)
+@pytest.mark.parametrize("page", ["index", *READERS])
+def test_every_page_is_in_the_list_of_its_reader(page: str) -> None:
+    heading = "Ten pages to begin with" if page == "index" else "Pages"
+    linked = re.findall(r"^- \[.*\]\(([\w/-]+)\.md\)", section(f"{page}.md", heading), re.MULTILINE)
+    assert linked == [entry for entry in toctree(f"{page}.md") if entry not in READERS]
 
 
-def section_of_pages() -> str:
-    return read("index.md").partition("## The pages")[2]
+def test_the_front_page_states_the_errors_of_the_readme() -> None:
+    (row,) = re.findall(r"^\| (\d+) held out \(`--held-out`\).*?\| ([\d.]+ %) \| ([\d.]+ %) \|$", README, re.MULTILINE)
+    front = " ".join(read("index.md").split())
+    assert f"**{row[1]}** on {row[0]} published" in front
+    assert f"nine in ten are within {row[2]}" in front
+
+
+def test_the_search_prefers_pages_that_exist() -> None:
+    order = run_path(str(DOCS / "_ext" / "search_order.py"))
+    assert {f"{page}.md" for page in order["PHRASES"]} <= {page.relative_to(DOCS).as_posix() for page in PAGES}
+    assert set(QUERIES.values()) <= order["PHRASES"].keys()
 
 
 def test_api_page_covers_the_public_names() -> None:

@@ -30,7 +30,7 @@ def call_of(row: ShippedTile, variant: list[str]) -> tuple[iomodel.Attention, di
     """A call, and its options, that a variant of a row speaks of."""
     mask = next((MASKS[word] for word in variant if word in MASKS), "full")
     features: dict[str, Any] = {"dropout": 0.1} if "dropout" in variant else {}
-    features |= {"page_size": 16} if "paged" in variant else {}
+    features |= {"page_size": 256} if "paged" in variant else {}
     features |= {"softcap": 30.0} if "softcap" in variant else {}
     rows = min((int(word.split()[2]) for word in variant if word.startswith("up to")), default=512)
     w = iomodel.Attention(

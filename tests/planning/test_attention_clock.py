@@ -63,7 +63,7 @@ def test_the_fastest_candidate_is_chosen():
     call = iomodel.Attention(batch=2, heads=8, kv_heads=1, q_len=1, kv_len=8192, head_dim=128, mask="causal")
     name, span = clock.fastest(call)
     each = {
-        (algorithm.name, options.get("splits")): clock._timed(algorithm, call, tiles, options, kernels).seconds
+        (algorithm.name, options.get("splits")): clock._timed(algorithm, call, (tiles, options, kernels)).seconds
         for algorithm in clock._algorithms(call)[:2]
         for options in clock._options(algorithm, call)
         for tiles, kernels in clock._tiles(algorithm, call, options)

@@ -185,3 +185,22 @@ def test_drafts_of_the_model_are_in_the_file_of_tensorrt_llm():
     assert not any("draft" in note for note in flags.notes)
     free = made(batch=4, speculation=Speculation(tokens=2, acceptance=0.8, draft="ngram"))
     assert engine_flags(free, "trtllm").notes == ("add speculative_config for 2 draft tokens to the file",)
+
+
+@pytest.mark.parametrize("start", ["vllm serve x", "sglang serve --model-path x", "trtllm-serve x"])
+def test_short_forms_of_degrees_are_those_of_every_engine(start):
+    assert engine_arguments(f"{start} --tp 8 --pp 2")["layout"] == Layout(tensor_parallel=8, pipeline_parallel=2)
+    if start.startswith("vllm"):
+        wide = engine_arguments(f"{start} --tp 2 --dp 4 --ep")["layout"]
+        assert wide == Layout(tensor_parallel=2, expert_parallel=8)
+        with pytest.raises(InputError, match="--enable-expert-parallel 4 given; allowed: without a number"):
+            engine_arguments(f"{start} --tp 2 --dp 4 --ep 4")
+
+
+def test_an_error_names_the_layout_and_what_is_passed_over(capsys):
+    line = "vllm serve meta-llama/Llama-3.1-405B --tp 8 --foo 3"
+    assert main(["plan", line, "--hardware", H100, "--prompt", "512", "--output", "16"]) == 1
+    said = capsys.readouterr().err
+    assert "(h100-sxm5, TP 8)" in said
+    assert "one device" not in said
+    assert said.rstrip().endswith("without an effect on a plan: --foo")

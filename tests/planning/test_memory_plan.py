@@ -45,3 +45,23 @@ def test_a_wrong_argument_is_no_missing_time(capsys):
     assert "prompt: 0 given" in capsys.readouterr().err
     with pytest.raises(IOModelError):
         memory_plan("deepseek-v4-flash", "b200", prompt=8, output=0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "length", "log"),
+    [
+        ("llama-3-8b", 8192, False),
+        ("vllm serve meta-llama/Meta-Llama-3-8B --tp 2 --max-model-len 4096 --port 80", 4096, True),
+    ],
+)
+def test_without_lengths_the_memory_is_answered_at_the_longest_request(typed, length, log, capsys):
+    assert main(["plan", typed, "--hardware", "h100-sxm5"]) == 0
+    text = capsys.readouterr().out
+    found = memory_plan(typed, "h100-sxm5")
+    assert found.prompt + found.output == length
+    for row in (f"requests of {length:,} tokens that fit", f"{found.memory.tokens:,}", "missing: times"):
+        assert row in text
+    assert ("GPU KV cache size" in text) is log
+    assert found.assumed == (("without an effect on a plan: --port",) if log else ())
+    assert main(["plan", typed, "--hardware", "h100-sxm5", "--clients", "8"]) == 2
+    assert "prompt, output: not given, but required" in capsys.readouterr().err

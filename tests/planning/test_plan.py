@@ -9,6 +9,7 @@ from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from functools import cache, wraps
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from iomodel import InfeasibleError, InputError, UnknownNameError, hardware, list_models, model
 from iomodel.errors import SpecError
 from iomodel.planning.plan import plan
+from iomodel.planning.plan_array import plan_array
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
@@ -219,7 +221,7 @@ def test_the_mean_of_a_line_is_exact(first, more, slope, start):
 
 def test_answers_of_one_token_are_prefills_only():
     found = made(TINY, H100, batch=8, prompt=512, output=1)
-    assert found.tpot == 0
+    assert found.tpot is None
     assert found.ttft == pytest.approx(8 * found.ttft_alone)  # all clients wait for each other
     assert found.requests_per_second == pytest.approx(8 / found.ttft)
 
@@ -462,3 +464,17 @@ def test_what_was_noted_of_a_model_is_said_of_its_plan():
     found = plan(model(config), H100, prompt=16, output=4)
     assert "hqq" in str(found)
     assert any("hqq" in note for note in found.to_dict()["notes"])
+
+
+@pytest.mark.parametrize("engine", [None, "vllm"])
+def test_one_output_token_has_no_time_per_token(engine):
+    found = plan("llama-3.2-1b", "h100-sxm5", prompt=64, output=1, batch=4, engine=engine)
+    assert found.tpot is None
+    assert found.to_dict()["tpot"] is None
+    assert all(row.tpot is None for row in found.batches)
+    rows = dict(found.tables()[0].rows)
+    assert rows["TPOT with 4 clients in a closed loop"] == "-"
+    assert "attention overtakes the products in time, decode step at batch 4" in rows
+    assert rows["tokens of cache that fit"] == f"{found.memory.tokens:,}"
+    assert np.isnan(plan_array("llama-3.2-1b", "h100-sxm5", prompt=64, output=1, batch=4, engine=engine).tpot).all()
+    assert type(found).from_dict(found.to_dict()) == found

@@ -460,3 +460,17 @@ def test_a_step_beyond_the_memory_says_so():
     assert not step.fits
     assert f"does not fit: {excess:,.2f} GB beyond the 85.90 GB of a device" in str(step)
     assert "does not fit" not in str(iomodel.train_step(MODEL, GPU, **ASKED))
+
+
+def test_a_step_prints_its_flops_and_refuses_tables_of_positions_by_name():
+    found = run()
+    assert f"FLOPs of the model in a step, on all devices: {found.model_flops:.4g}" in str(found)
+    sizes = {
+        "n_layer": 12,
+        "n_head": 12,
+        "n_embd": 768,
+        "n_positions": 1024,
+        "vocab_size": 50257,
+    }
+    with pytest.raises(iomodel.InputError, match=r"weights beside attention and MLPs \(position table\)"):
+        iomodel.train_step(iomodel.model({"model_type": "gpt2", **sizes}), GPU, **ASKED)

@@ -111,7 +111,9 @@ def test_an_estimate_is_drawn_at_the_traffic_that_it_reckons_with() -> None:
     ((left, right),) = bar.get_segments()
     assert left == pytest.approx([useful / one.dram_bytes[1], one.flops_per_second])
     assert right == pytest.approx([useful / one.dram_bytes[0], one.flops_per_second])
-    assert any("flash2 128 x 64, 4 warps: 9.6 TFLOP/s at 240 FLOP/B" in text for text in labels(figure))
+    assert any(
+        "flash2 128 x 64, 4 warps, bound by matrix units: 9.6 TFLOP/s at 240 FLOP/B" in text for text in labels(figure)
+    )
 
 
 def test_every_point_of_the_estimates_is_on_or_under_the_roof() -> None:
@@ -470,8 +472,8 @@ def test_a_file_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
     there.write_bytes(b"mine")
     (tmp_path / "folder.svg").mkdir()
     for path, more, message in [
-        (tmp_path / "x.pdf", {}, "allowed: a file that ends in .png or .svg"),
-        (tmp_path / "x", {}, "allowed: a file that ends in .png or .svg"),
+        (tmp_path / "x.gif", {}, "allowed: a file that ends in .png, .svg, .pdf or .pgf"),
+        (tmp_path / "x", {}, "allowed: a file that ends in .png, .svg, .pdf or .pgf"),
         (tmp_path / "none" / "x.png", {}, "none is not a directory"),
         (there, {"overwrite": False}, "already exists; allowed: another name, or --force"),
         (tmp_path / "folder.svg", {}, "is a directory"),
@@ -536,9 +538,9 @@ def test_a_device_of_the_users_own_may_have_any_name(tmp_path: Path, style: dict
 
 SHAPE = "--q-len 1024 --head-dim 64 --heads 4"
 LINES = {
-    f"plot traffic flash2 flash1 {SHAPE} --hardware {GPU},h100-sxm5 --sram '32 KiB,262144'": "HBM traffic against SRAM",
-    f"plot traffic flash2 {SHAPE} --alignment 16 --min-block-kv 16 --sram '64 KiB' --no-lse": "HBM traffic",
-    f"plot staircase flash2 {SHAPE} --unit bytes --alignment 16 --min-block-kv 32 --no-lse": "Least HBM traffic",
+    f"plot traffic flash2 flash1 {SHAPE} --hardware {GPU},h100-sxm5 --sram '32 KiB,262144'": "Requests against SRAM",
+    f"plot traffic flash2 {SHAPE} --alignment 16 --min-block-kv 16 --sram '64 KiB' --no-lse": "Requests against",
+    f"plot staircase flash2 {SHAPE} --unit bytes --alignment 16 --min-block-kv 32 --no-lse": "Least requests",
     f"plot feasible flash2 {SHAPE} --hardware {GPU} --warps 4 --block-q 128 --block-kv 64": "Feasible",
     f"plot feasible flash2 {SHAPE} --sram-bytes '64 KiB' --alignment 16": "Feasible tiles of flash2",
     "plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16": "Moves of flash2",
@@ -591,7 +593,7 @@ def test_a_picture_without_a_name_is_named_after_its_command(
 BAD = {
     "plot": "plot: no picture given; allowed: roofline, breakdown, traffic, times, feasible",
     "plot pie": "allowed: roofline, breakdown, traffic, times, feasible",
-    f"plot traffic flash2 {SHAPE} --output x.gif": "out: 'x.gif' given; allowed: a file that ends in .png or .svg",
+    f"plot traffic flash2 {SHAPE} --output x.gif": "allowed: a file that ends in .png, .svg, .pdf or .pgf",
     f"plot traffic flash9 {SHAPE} --output x.svg": "algorithm: 'flash9' is unknown; did you mean",
     f"plot traffic flash2 {SHAPE} --output x.svg --sram 64k": "sram: unit 'k' is not allowed here",
     f"plot traffic flash2 {SHAPE} --output x.svg --hardware h1": "hardware: 'h1' is unknown",

@@ -33,11 +33,11 @@ class State(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """Bits of an operation, of the values it reads, of its sum, and of the operations that complete what it reads."""
+    """Bits of an operation, of the values it reads, of its sums, and of the operations that complete what it reads."""
 
     bit: int
     reads: int
-    sum: int
+    sums: int
     before: int
 
 
@@ -46,9 +46,12 @@ class Game:
 
     A query unit has the d values of its row of Q and the d_v of its row of O, in this order; a key unit has those of K
     and of V. With `whole_rows` a pair is one operation on four rows, and there are no scores; else each product is one.
+    Backward a query unit has the rows Q, dO and dQ, a key unit K, V, dK and dV, and a pair is one operation on seven.
     """
 
-    def __init__(self, queries: int, keys: int, widths: tuple[int, int], causal: bool, whole_rows: bool) -> None:
+    def __init__(
+        self, queries: int, keys: int, widths: tuple[int, int], causal: bool, whole_rows: bool, backward: bool = False
+    ) -> None:
         width, values = widths
         self.queries, self.keys, self.unit, self.whole_rows = queries, keys, width + values, whole_rows
         self.per_pair = 1 if whole_rows else width + values
@@ -58,14 +61,17 @@ class Game:
             for key in range(keys if not causal else query + 1):
                 q, k = 1 << query * self.unit, 1 << (queries + key) * self.unit
                 score = 1 << self.scores + query * keys + key
-                if whole_rows:
+                if backward:
+                    additions.append((q | q << 1 | k | k << 1, q << 2 | k << 2 | k << 3))
+                elif whole_rows:
                     additions.append((q | k | k << 1, q << 1))
                 else:
                     additions += [(q << column | k << column, score) for column in range(width)]
                     additions += [(score | k << column, q << column) for column in range(width, self.unit)]
-        sums = dict.fromkeys((added for _, added in additions), 0)
+        sums = dict.fromkeys((one for _, added in additions for one in _values(added)), 0)
         for place, (_, added) in enumerate(additions):
-            sums[added] |= 1 << place
+            for one in _values(added):
+                sums[one] |= 1 << place
         self.operations = [
             Operation(1 << place, reads, added, sum(bits for value, bits in sums.items() if value & reads))
             for place, (reads, added) in enumerate(additions)
@@ -73,9 +79,9 @@ class Game:
         self.users = {1 << value: 0 for value in range(self.scores + (0 if whole_rows else queries * keys))}
         for value in self.users:
             for operation in self.operations:
-                if value & (operation.reads | operation.sum):
+                if value & (operation.reads | operation.sums):
                     self.users[value] |= operation.bit
-        outputs = queries * values
+        outputs = queries + 2 * keys if backward else queries * values
         self.compulsory = sum(1 for value, bits in self.users.items() if bits and value not in sums) + outputs
 
     def settled(self, chip: int, done: int, changed: int) -> State:
@@ -84,7 +90,7 @@ class Game:
         while before != done:
             before = done
             for bit, reads, added, prior in self.operations:
-                if not done & bit and chip & added and chip & reads == reads and done & prior == prior:
+                if not done & bit and chip & added == added and chip & reads == reads and done & prior == prior:
                     done |= bit  # an incomplete sum that is on chip has changed there already
         for value, users in self.users.items():
             if chip & value and not users & ~done:
@@ -100,7 +106,7 @@ class Game:
                 continue
             needed = reads | added
             lacking = (needed & ~chip).bit_count() - room
-            leaving = list(_bits(chip & ~needed)) if lacking > 0 else []
+            leaving = list(_values(chip & ~needed)) if lacking > 0 else []
             for gone in map(sum, combinations(leaving, max(0, lacking))):
                 cost = gone.bit_count() + (gone & changed).bit_count()
                 yield self.settled(chip & ~gone | needed, done, changed & ~gone | added), cost
@@ -146,6 +152,12 @@ def least_row_accesses(queries: int, keys: int, rows: int, causal: bool = False)
     return _least(game, rows, (lambda state: state) if causal else game.sorted)
 
 
+def least_backward_accesses(queries: int, keys: int, rows: int) -> int:
+    """Search all backward schedules of whole rows: the seven rows of a pair are on chip together, without a mask."""
+    game = Game(queries, keys, (2, 2), causal=False, whole_rows=True, backward=True)
+    return _least(game, rows, game.sorted)
+
+
 def _least(game: Game, places: int, same: Callable[[State], State]) -> int:
     """Take the states in the order of their cost."""
     every = (1 << len(game.operations)) - 1
@@ -168,7 +180,7 @@ def _least(game: Game, places: int, same: Callable[[State], State]) -> int:
     raise AssertionError("the chip is too small")
 
 
-def _bits(mask: int) -> Iterator[int]:
+def _values(mask: int) -> Iterator[int]:
     while mask:
         yield mask & -mask
         mask &= mask - 1

@@ -43,5 +43,36 @@ ROWS = {
 }
 """Accesses of whole rows, by queries, keys, rows on the chip, and whether the mask is causal."""
 
-SLOW = {(5, 4, 6, False), (2, 2, 4), (2, 2, 5)}
-"""Those of ROWS and REUSED that only the nightly profile computes."""
+BACKWARD_REUSED = {
+    (1, 1, 2): 11,
+    (1, 1, 3): 9,
+    (1, 1, 4): 8,
+    (1, 2, 2): 22,
+    (1, 2, 3): 17,
+    (1, 2, 4): 14,
+    (1, 2, 5): 12,
+    (2, 1, 2): 24,
+    (2, 1, 3): 18,
+    (2, 1, 4): 15,
+    (2, 1, 5): 13,
+}
+"""Accesses backward by queries, keys and places where a result may take an operand's place; d = d_v = 1."""
+
+BACKWARD_ROWS = {
+    (2, 2, 7): 18,
+    (2, 2, 8): 16,
+    (3, 2, 7): 25,
+    (3, 2, 9): 21,
+    (2, 3, 7): 26,
+    (2, 4, 7): 34,
+    (4, 2, 8): 28,
+    (3, 3, 7): 37,
+    (3, 3, 9): 29,
+    (3, 4, 7): 49,
+    (4, 3, 7): 48,
+    (4, 3, 8): 40,
+}
+"""Accesses of whole rows backward, by queries, keys and rows on the chip; every pair is visible."""
+
+SLOW = {(5, 4, 6, False), (3, 3, 9), (4, 3, 8), (2, 2, 4), (2, 2, 5)}
+"""Those of ROWS, BACKWARD_ROWS and REUSED that only the nightly profile computes."""

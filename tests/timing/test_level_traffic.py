@@ -38,10 +38,24 @@ def test_each_level_has_its_traffic_and_the_bound_there(algorithm: str, w: Any) 
     assert level_rows(e) == [f"108 x SM {458_752:,}", f"L2 and SMs {40 * 2**20 + 108 * 458_752:,}"]
 
 
+def test_the_level_worth_work_is_the_one_with_the_most_time_above_its_bound() -> None:
+    """Prefill requests several times what an SM must move; decoding reads the cache once at every level."""
+    e = iomodel.estimate("flash2", iomodel.Attention(heads=16, q_len=8192, head_dim=128), "h100-sxm5")
+    sm = e.levels[0]
+    above = 1 - sm.bound.bytes / e.requested_bytes
+    assert e.excess_seconds["SM"] == pytest.approx(e.breakdown["l2"] * above)
+    assert sm.distance == (e.requested_bytes / sm.bound.bytes,) * 2
+    assert f"worth work: SM, {sm.distance[0]:,.1f} times its bound" in str(e)
+    decoding = iomodel.Attention(batch=8, heads=32, kv_heads=8, q_len=1, kv_len=131_072, head_dim=128)
+    e = iomodel.estimate("split_kv", decoding, "h100-sxm5")
+    assert max(e.excess_seconds.values()) < e.seconds / 100
+    assert "worth work" not in str(e)
+
+
 def level_rows(e: iomodel.Estimate) -> list[str]:
     """The first two cells of each row of the printed table of levels."""
     text = str(e).split("traffic over each level of the memory")[1]
-    rows = [line.split("  ") for line in text.splitlines() if "SM" in line]
+    rows = [line.split("  ") for line in text.splitlines() if "SM" in line and "worth work" not in line]
     return [" ".join([cell.strip() for cell in row if cell.strip()][:2]) for row in rows]
 
 

@@ -26,6 +26,19 @@ function shown(text) {
   return `'${letters.length > 60 ? `${letters.slice(0, 57).join("")}...` : line}'`;
 }
 
+// A name without regard to case and to the signs between its parts.
+const plainName = (text) => String(text).toLowerCase().replace(/[-_ .]+/g, "");
+
+// The device of a name in any case, or of the beginning of one name alone; FieldError lists a family.
+function deviceOf(given, names) {
+  const same = names.find((name) => plainName(name) === plainName(given));
+  if (same) return same;
+  const family = given ? names.filter((name) => plainName(name).startsWith(plainName(given))) : [];
+  if (family.length === 1) return family[0];
+  if (family.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${family.join(", ")}`);
+  return oneOf("hardware", given, names);
+}
+
 function oneOf(field, given, allowed) {
   if (allowed.includes(given)) return given;
   const text = String(given).slice(0, 60);
@@ -35,15 +48,14 @@ function oneOf(field, given, allowed) {
   throw new FieldError(field, `${shown(given)} is unknown; ${hint}allowed: ${allowed.join(", ")}`);
 }
 
-const SUFFIX = { "": 1n, k: 1024n, ki: 1024n, m: 1024n ** 2n, mi: 1024n ** 2n, g: 1024n ** 3n, gi: 1024n ** 3n };
-
-// The digits of a number with separators, such as 8,192, or with a binary suffix: 4k, 64 KiB, 1.5M.
+// The digits of a number with separators, such as 8,192, or with a suffix, as the library reads it: 4k is 4,000, 4K 4,096, 64 KiB 65,536.
 function digits(given) {
-  const text = String(given).trim().toLowerCase().replace(/(?<=\d)[,_' ](?=\d{3}(\D|$))/g, "");
-  const found = /^(\d+)(?:\.(\d+))?\s*([kmg]i?)?b?$/.exec(text);
-  if (!found) return String(given).trim();
-  const [, whole, part = "", suffix = ""] = found;
-  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * SUFFIX[suffix];
+  const text = String(given).trim().replace(/(?<=\d)[,_' ](?=\d{3}(\D|$))/g, "");
+  const found = /^(\d+)(?:\.(\d+))?\s*([kmg]?)(i?)(b?)$/i.exec(text);
+  if (!found || (found[4] && !found[3])) return String(given).trim();
+  const [, whole, part = "", letter, binary, bytes] = found;
+  const base = binary || (/[KMG]/.test(letter) && !bytes) ? 1024n : 1000n;
+  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * base ** BigInt(" kmg".indexOf(letter.toLowerCase() || " "));
   return value % scale ? String(given).trim() : String(value / scale);
 }
 
@@ -105,8 +117,8 @@ class Calls {
   }
 
   // A complete state from the texts of a link or the form; FieldError names the invalid field.
-  complete(given) {
-    const first = this.first();
+  complete(asked) {
+    const given = this.named(asked), first = this.first();
     const algorithm = oneOf("algorithm", given.algorithm ?? first.algorithm, Object.keys(this.data.algorithms));
     const ways = Object.keys(this.data.algorithms[algorithm].directions);
     const direction = given.direction ?? (ways.includes(first.direction) ? first.direction : ways[0]);
@@ -124,6 +136,17 @@ class Calls {
     const plain = (name) => (name in tiles || !fields[name]?.choices) && given[name] !== AUTO;
     const texts = Object.entries(given).map(([name, text]) => [name, plain(name) ? digits(text) : text]);
     return { ...known, ...tiles, ...Object.fromEntries(texts) };
+  }
+
+  // A link with the names of a device and of an algorithm, or of its kernels, as the page has them.
+  named(given) {
+    const { devices, algorithms, kernels } = this.data, found = { ...given };
+    if (found.hardware !== undefined) found.hardware = deviceOf(found.hardware, Object.keys(devices));
+    if (found.algorithm === undefined || has(algorithms, found.algorithm)) return found;
+    const alias = Object.keys(kernels).find((name) => plainName(name) === plainName(found.algorithm));
+    const [algorithm, implementation] = kernels[alias] ?? [Object.keys(algorithms).find((name) => plainName(name) === plainName(found.algorithm)), null];
+    if (!algorithm || !has(algorithms, algorithm)) return found;
+    return { ...found, algorithm, ...(implementation && found.implementation === undefined ? { implementation } : {}) };
   }
 
   // True if some algorithm has an option of this name.
@@ -332,10 +355,11 @@ class Call {
     const found = { compulsory: Number(compulsory) };
     const size = Number(this.given.element_size);
     const { values } = this.calls.data.bounds;
-    const point = [pairs, gradients, this.numbers.head_dim, this.numbers.value_dim].map(Number);
+    const { batch, kv_heads } = this.given;
+    const point = [pairs, gradients, batch * kv_heads, this.numbers.head_dim, this.numbers.value_dim].map(Number);
     for (const name of this.algorithm.directions[this.state.direction].classes) {
       const bound = values[name];
-      if (!bound.at) bound.at = new Function("A", "R", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
+      if (!bound.at) bound.at = new Function("A", "R", "G", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
       const [value, ...positive] = bound.at(...point, Math.max(1, Math.floor(bytes / size)));
       if (value > 0 && positive.every((one) => one > 0)) found[name] = value * size;
     }

@@ -21,7 +21,7 @@ class Timer {
   constructor(data) {
     this.data = data;
     const outside = {
-      py, np, Attention, Window, InfeasibleError, InputError,
+      py, np, Attention, reversed: (all) => [...py.iter(all)].reverse(), Window, InfeasibleError, InputError,
       VarlenAttention: class {}, Tabulated: class {}, BlockMask: class {}, Documents: class {},
       Shape: Attention, as_attention: (call) => call, ELEMENT_SIZE: new Map(Object.entries(data.elements)),
       device_of: (device) => { if (device.lacking) throw new InputError(device.lacking); return device.limits; },
@@ -33,7 +33,7 @@ class Timer {
       },
       refused_launch: () => new InfeasibleError("tiles: no launch configuration has these warps and stages"),
     };
-    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "products", "seconds_of", "dram_interval", "widened"];
+    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "products", "seconds_of", "dram_interval", "widened", "time_shares"];
     this.model = new Function(...Object.keys(outside), `"use strict";\n${data.script}\nreturn {${exported.join()}};`)(...Object.values(outside));
     const helpers = { floorSumNumber, over: (a, b) => a / b };
     this.functions = data.functions.map((text) => {

@@ -42,7 +42,7 @@ function drawTraffic(host, view) {
     x: [low, high], y: [floor, most],
     xTicks: powersOfTwo(low, high, box4(host)), yTicks: decades(floor, most, 7),
     xText: memory, yText: (value) => ticked(value, "B"),
-    xLabel: "SRAM per block", yLabel: "requests",
+    xLabel: "SRAM per block", yLabel: LABELS.requests,
     label: `Requests of ${call.state.algorithm} against the SRAM per block, with lower bounds`,
   });
   const budget = toX(Number(call.budget));
@@ -67,8 +67,9 @@ function drawTraffic(host, view) {
 
 const box4 = (host) => (host.clientWidth < 420 ? 4 : 8);
 
+// The roofline of the field: the call at the rate that it achieves, under the roofs of the SMs, the L2 and DRAM.
 function drawRoofline(host, view) {
-  const { call, counts } = view;
+  const { call, counts, time } = view;
   const { name, hbm, l2, peak } = call.hardware;
   const top = peak[call.state.dtype];
   if (!hbm || !top) {
@@ -78,22 +79,37 @@ function drawRoofline(host, view) {
   const ridge = top.value / hbm.value, at = view.intensity;
   const low = Math.min(ridge / 40, at / 4), high = Math.max(ridge * 40, at * 4);
   const rate = (intensity) => Math.min(top.value, intensity * hbm.value);
-  const y = [rate(low) / 1.5, top.value * 2.2];
-  const { inside, toX, toY } = axes(host, {
+  const achieved = time ? Number(counts.useful_flops) / time.seconds : rate(at);
+  const y = [Math.min(rate(low), achieved) / 1.5, top.value * 2.2];
+  const { inside, toX, toY, box } = axes(host, {
     x: [low, high], y, xTicks: decades(low, high, 7), yTicks: decades(...y, 7),
     xText: (value) => (value < 1e3 ? String(Number(value.toPrecision(2))) : ticked(value, "").trim()),
     yText: (value) => ticked(value, "").trim(),
-    xLabel: "arithmetic intensity [FLOP/B]", yLabel: "matrix rate [FLOP/s]",
-    label: `Roofline of ${name} for ${call.state.dtype}; the call has ${at.toPrecision(4)} FLOP/B`,
+    xLabel: `${intensityLabel(view)} [FLOP/B]`, yLabel: "achieved [FLOP/s]",
+    label: `Roofline of ${name} for ${call.state.dtype}; the call achieves ${short(achieved, "FLOP/s")} at ${at.toPrecision(4)} FLOP/B`,
   });
   const roof = (bandwidth) => [[low, low * bandwidth], [top.value / bandwidth, top.value], [high, top.value]].map(([a, b]) => [toX(a), toY(b)]);
   if (l2) inside.append(path(roof(l2.value), { class: "roof l2" }));
   inside.append(path(roof(hbm.value), { class: "roof" }));
   inside.append(svg("line", { x1: toX(ridge), x2: toX(ridge), y1: toY(y[0]), y2: toY(top.value), class: "device" }));
-  inside.append(svg("line", { x1: toX(at), x2: toX(at), y1: toY(y[0]), y2: toY(rate(at)), class: "drop" }));
-  inside.append(svg("circle", { cx: toX(at), cy: toY(rate(at)), r: 7, class: "here" }));
-  legend(host, [["roof", `HBM ${short(hbm.value, "B/s")}, ${call.state.dtype} peak ${short(top.value, "FLOP/s")}`], ...(l2 ? [["roof l2", `L2 ${short(l2.value, "B/s")}`]] : []), ["device", `ridge point ${ridge.toPrecision(4)} FLOP/B`]]);
-  const bound = at < ridge ? "left of the ridge point: HBM bandwidth binds" : "right of the ridge point: the matrix units bind";
+  inside.append(svg("line", { x1: toX(at), x2: toX(at), y1: toY(rate(at)), y2: toY(achieved), class: "drop" }));
+  inside.append(svg("circle", { cx: toX(at), cy: toY(achieved), r: 7, class: "here", "data-rate": achieved, "data-intensity": at }));
+  const gap = rate(at) / achieved;
+  if (time && gap > 1.05) {
+    const right = toX(at) < (box.left + box.right) / 2, middle = toY(Math.sqrt(rate(at) * achieved));
+    inside.append(svg("text", { x: toX(at) + (right ? 8 : -8), y: middle + 4, class: "tick gap", "text-anchor": right ? "start" : "end" }, `${gap.toPrecision(2)} x: ${resource(time.bound)}`));
+  }
+  legend(host, [["roof", `DRAM ${short(hbm.value, "B/s")}, SMs: ${call.state.dtype} peak ${short(top.value, "FLOP/s")}`], ...(l2 ? [["roof l2", `L2 ${short(l2.value, "B/s")}, at the same intensity`]] : []), ["device", `${LABELS.ridge} ${ridge.toPrecision(4)} FLOP/B`]]);
   const doubt = [hbm, top].some((figure) => figure.unverified) ? " A figure of this device is unverified." : "";
-  host.append(element("p", { class: "note" }, `The dot is the call by its ${view.time ? "DRAM traffic" : "requests"}, ${bound}; at most ${short(rate(at), "FLOP/s")}, a limit and not a measurement. What is on chip is not in this picture: the time panel has it.${doubt}`));
+  if (!time) return host.append(element("p", { class: "note" }, `The dot is the most that the call can achieve by its requests: ${short(achieved, "FLOP/s")}, a limit. ${view.untimed ?? ""}${doubt}`));
+  host.append(element("p", { class: "note" }, `The dot is the estimate: ${short(achieved, "FLOP/s")} at the ${LABELS.dram} behind the time. The roof above it is ${short(rate(at), "FLOP/s")}. ${gapText(view, rate(at))}${doubt}`));
+}
+
+// What keeps a call from its roof: each part of its time, and the speed-up if that part were gone.
+function gapText(view, roof) {
+  const { time, counts } = view, ideal = Number(counts.useful_flops) / roof;
+  const parts = partsOf(view).map(([name, seconds]) => [name, seconds, name === time.bound ? Math.max(0, seconds - ideal) : seconds]);
+  const gains = parts.filter(([, , spare]) => spare > 0.01 * time.seconds).sort((a, b) => b[2] - a[2]);
+  const text = ([name, , spare]) => `${resource(name)}${name === time.bound ? " beyond the roof" : ""}, ${(time.seconds / (time.seconds - spare)).toFixed(2)} x`;
+  return gains.length ? `The gap, with the speed-up if a part were gone: ${gains.map(text).join("; ")}.` : "The call is at its roof.";
 }

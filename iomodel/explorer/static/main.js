@@ -10,10 +10,11 @@ class Page {
     this.compare = new Compare(byId("compare"), () => this.view);
     this.lengths = new Lengths(byId("lengths"), this);
     this.share = new Share(byId("share"), this);
+    this.answer = new AnswerPanel(byId("asked"), byId("answered"), this);
     this.serving = data.serving && new Serving(byId("plans"), data.serving, data.fields.serving, (change, field) => this.change(change, field));
     byId("serving").hidden = !data.serving;
     byId("tour").hidden = !data.tour.length;
-    this.tour = new Tour(byId("tour-steps"), data.tour, (state) => {
+    this.tour = new Tour(byId("tour"), byId("tour-steps"), data.tour, (state) => {
       this.form.drafts = {};
       this.take(this.calls.complete(state), "push");
     });
@@ -75,12 +76,28 @@ class Page {
       const names = pairs.map(([name]) => name);
       const twice = names.find((name, i) => names.indexOf(name) !== i);
       if (twice) throw new FieldError(twice, "given twice; allowed: once");
-      this.take(this.calls.complete(Object.fromEntries(pairs)));
+      if (names.includes("tour")) return this.tour.open(Object.fromEntries(pairs).tour);
+      this.adapted(Object.fromEntries(pairs));
       return null;
     } catch (error) {
       if (error instanceof FieldError || error instanceof TooManyTiles) return error;
       throw error;
     }
+  }
+
+  // Show the call of a link; what the link leaves open agrees with its algorithm, as by the menu.
+  adapted(given) {
+    let fault = null;
+    for (const more of this.tries()) {
+      if (Object.keys(more).some((name) => has(given, name) && name !== "packed")) continue;
+      try {
+        return this.take(this.calls.complete({ ...more, ...given }));
+      } catch (error) {
+        if (!(error instanceof FieldError)) throw error;
+        fault = fault || error;
+      }
+    }
+    throw fault;
   }
 
   // Apply a change from the form: drop options of other algorithms, and replace an unsupported mask. A text that is
@@ -219,8 +236,9 @@ class Page {
     byId("what").textContent = view.empty
       ? `${view.call.algorithm.title}, ${view.state.direction}, on ${view.call.hardware.name}: no tile fits`
       : `${view.call.algorithm.title}, ${view.state.direction}, on ${view.call.hardware.name}: ${tilesText(view.time?.tiles ?? view.tiles)}`;
-    byId("about").textContent = `${view.call.algorithm.approximates ? `Not exact attention: ${view.call.algorithm.approximates}. ` : ""}${view.call.algorithm.cite}.`;
+    byId("about").replaceChildren(view.call.algorithm.approximates ? `Not exact attention: ${view.call.algorithm.approximates}. ` : "", ...cited(`${view.call.algorithm.cite}.`));
     drawCards(view);
+    this.answer.show(view);
     drawTime(byId("time"), view);
     this.compare.draw(view);
   }
@@ -228,6 +246,7 @@ class Page {
   draw() {
     const { view } = this;
     this.head(view);
+    drawLinks(view);
     this.lengths.show(view);
     drawFootprint(view);
     drawCounts(view);
@@ -273,38 +292,12 @@ function theme() {
   tell();
 }
 
-async function unpacked(id) {
-  const text = byId(id).textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
-
-// Start the first picture, which needs none of the data of the calls.
-async function watch() {
-  const data = await unpacked("scene-data");
-  const [slow, fast] = data.sides;
-  byId("watch-words").textContent = `One head, ${grouped(data.rows)} tokens, ${data.width} wide, ${data.dtype}, in ${data.tiles} x ${data.tiles} tiles, over one bus. ${slow.title} stores and loads the scores S and P; ${fast.title} keeps them on chip and moves ${(slow.total / fast.total).toFixed(1)} times fewer bytes, although it reads K and V ${data.tiles} times. The number in a tile is how often it has moved.`;
-  const scene = new Scene(byId("scene"), data);
-  document.documentElement.dataset.painted = String(Math.round(performance.now()));
-  return scene;
-}
-
-async function begin() {
+// Start the page beside its first picture.
+async function run(scene) {
   theme();
-  if (typeof DecompressionStream === "undefined") {
-    throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
-  }
-  const scene = await watch();
   const page = new Page(await unpacked("data"));
   window.iomodel = { page, scene, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
   page.start();
   if (new URLSearchParams(location.search).has("play")) page.animation.watch();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
-
-begin().catch((error) => {
-  byId("fault").hidden = false;
-  byId("fault").textContent = `The page could not start: ${error.message}`;
-  throw error;
-});

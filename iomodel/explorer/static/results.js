@@ -27,7 +27,7 @@ const RESOURCES = {
   "shared memory": ["shared memory", "operands that the matrix units read from it"],
   exp: ["exponentials", "special function units"],
   fp32: ["fp32 work", "maximum, sum and scaling of the softmax"],
-  l2: ["L2 requests", "bytes that all blocks ask for"],
+  l2: ["L2", "the requests: bytes that all blocks ask for"],
   llc: ["last-level cache", "bytes that leave the L2"],
   hbm: ["DRAM", "bytes that leave the last cache"],
   atomics: ["atomic additions", "through the L2 cache"],
@@ -35,6 +35,8 @@ const RESOURCES = {
   steps: ["trips", "the own cost of each trip of the inner loop"],
   tail: ["tail", "SMs that wait for the last block"],
   launch: ["launch", "between the starts of kernels"],
+  "not overlapped": ["other resources", "their time that does not overlap with the slowest"],
+  host: ["host", "launches of the host"],
 };
 
 const resource = (name) => RESOURCES[name]?.[0] ?? name;
@@ -43,28 +45,34 @@ function interval([low, high], unit = "B") {
   return low === high ? short(low, unit) : `${short(low, unit)} to ${short(high, unit)}`;
 }
 
+const sentence = (text) => text[0].toUpperCase() + text.slice(1);
+const intensityLabel = (view) => (view.time ? LABELS.over_dram : LABELS.over_requests);
+
 // The figures of a view: name, number, text, further text.
 function figuresOf(view) {
   const { call, counts, time } = view;
   const timed = time
     ? [
         ["Time", time.seconds, short(time.seconds, "s"), `bound by ${resource(time.bound)}`],
-        ["DRAM traffic", time.dram[1], interval(time.dram), time.dram[0] === time.dram[1] ? `${grouped(time.dram[0])} B` : `${grouped(time.dram[0])} to ${grouped(time.dram[1])} B`],
+        [sentence(LABELS.dram), time.streamed, short(time.streamed, "B"), `${grouped(Math.round(time.streamed))} B${time.dram[0] === time.dram[1] ? "" : `; caches allow ${interval(time.dram)}`}`],
       ]
     : [];
   return [
     ...timed,
-    ["Requests of blocks", Number(counts.hbm_bytes), short(counts.hbm_bytes, "B"), `${grouped(counts.hbm_bytes)} B`],
+    [sentence(LABELS.requests), Number(counts.hbm_bytes), short(counts.hbm_bytes, "B"), `${grouped(counts.hbm_bytes)} B`],
     ["Matrix work", Number(counts.flops), short(counts.flops, "FLOP"), `${grouped(counts.flops)} FLOP`],
     ["Exponentials", Number(counts.exps), short(counts.exps, ""), grouped(counts.exps)],
-    ["Arithmetic intensity", view.intensity, `${rounded(view.intensity)} FLOP/B`, time ? "over the DRAM traffic" : `FLOPs over requests in one memory of ${memory(call.budget)}`],
+    [sentence(intensityLabel(view)), view.intensity, `${rounded(view.intensity)} FLOP/B`, time ? "of the visible pairs" : `of the visited tiles, in one memory of ${memory(call.budget)}`],
   ];
 }
+
+// The parts of the time, which sum to it, by the package's own division.
+const partsOf = (view) => [...window.iomodel.page.timer.model.time_shares(view.time.kernels, view.time.seconds)];
 
 function drawCards(view) {
   renew(
     byId("cards"),
-    ...(view.empty ? [] : figuresOf(view)).map(([name, , value, more]) =>
+    ...[...(view.time ? [] : [["Time", 0, "none", view.empty ? bindingText(view) : view.untimed]]), ...(view.empty ? [] : figuresOf(view))].map(([name, , value, more]) =>
       tree("div", { class: "card" }, tree("dt", {}, name), tree("dd", {}, tree("strong", {}, value), tree("span", {}, more))),
     ),
   );
@@ -96,25 +104,53 @@ function drawTime(host, view) {
   renew(host, tree("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), tree("p", { class: "note" }, facts.join(" ")));
 }
 
+// The use and the limit of each resource by the kernels of a time, as kernels keep their tiles; none without kernels.
+function resourcesOf(time) {
+  return (time?.passes ?? []).flatMap(({ timed, clock, workload }) => {
+    for (const placement of clock.placements) {
+      for (const launch of placement.launches()) {
+        if (launch.warps !== timed.tiles.get("warps") || launch.stages !== timed.tiles.get("stages")) continue;
+        const fit = placement.fit(...placement.tiles.map((name) => timed.tiles.get(name)), launch);
+        if (fit.over.size === 0) return [{ direction: workload.direction, fit }];
+      }
+    }
+    return [];
+  });
+}
+
+function useBar(name, used, there, unit, more = "") {
+  const text = (size) => (unit === "B" ? memory(size) : `${grouped(size)}${unit === "-" ? "" : ` ${unit}`}`);
+  return [
+    element("p", {}, element("strong", {}, text(used)), ` of ${text(there)}: ${name}${more} `, unit === "B" ? element("span", { class: "exact" }, `(${grouped(used)} of ${grouped(there)} B)`) : ""),
+    element("div", { class: "bar", role: "img", "aria-label": `${name}: ${grouped(used)} of ${grouped(there)}` },
+      element("div", { class: used > there ? "used over" : "used", style: `width:${(100 * used) / Math.max(used, there)}%` }),
+      element("div", { class: "limit", style: `left:${(100 * there) / Math.max(used, there)}%` })),
+  ];
+}
+
 function drawFootprint(view) {
-  const { call, counts } = view;
+  const { call, counts, time } = view;
   if (view.empty) return note(byId("footprint"), bindingText(view));
   const used = Number(counts.footprint_bytes), there = Number(call.budget);
-  const over = used > there, placed = view.time?.implementation;
-  const full = Math.max(used, there);
-  const bar = element(
-    "div",
-    { class: "bar", role: "img", "aria-label": `${grouped(counts.footprint_bytes)} B of ${grouped(call.budget)} B` },
-    element("div", { class: over && !placed ? "used over" : "used", style: `width:${(100 * used) / full}%` }),
-    element("div", { class: "limit", style: `left:${(100 * there) / full}%` }),
-  );
+  const kernels = resourcesOf(time);
+  const bars = kernels.flatMap(({ direction, fit }) => {
+    const pass = kernels.length > 1 ? `, ${direction}` : "";
+    const limited = [...fit.limits].filter(([name, limit]) => name !== "MMA shape" && limit > 0);
+    const least = Math.min(...fit.blocks.values()), by = [...fit.blocks].filter(([, blocks]) => blocks === least).map(([name]) => name);
+    return [
+      ...limited.flatMap(([name, limit]) => useBar(name, Number(fit.used.get(name)), Number(limit), fit.units.get(name), pass)),
+      element("p", {}, `${grouped(least)} block${least > 1 ? "s" : ""} per SM${pass}, limited by ${by.join(", ")}.`),
+    ];
+  });
+  if (bars.length) {
+    byId("footprint").replaceChildren(...bars, element("p", { class: "note" }, `All live data of a block in one memory, as in the papers: ${memory(used)}. ${bindingText(view)}`));
+    return;
+  }
   const left = call.budget - counts.footprint_bytes;
-  const beyond = `${grouped(-left)} B more than the SRAM`;
-  const words = !over ? `${grouped(left)} B are left.` : placed ? `${beyond}: these kernels keep part of it in registers.` : `These tiles do not fit: ${beyond}.`;
+  const words = left >= 0n ? `${grouped(left)} B are left.` : `These tiles do not fit: ${grouped(-left)} B more than the SRAM.`;
   byId("footprint").replaceChildren(
-    element("p", {}, element("strong", {}, memory(used)), ` live at once, of ${memory(there)} SRAM per block `, element("span", { class: "exact" }, `(${grouped(counts.footprint_bytes)} of ${grouped(call.budget)} B)`)),
-    bar,
-    element("p", { class: over && !placed ? "warn" : "" }, view.tiled ? words : "Without tiles, entire operands are on chip, which no device is expected to hold."),
+    ...useBar("all live data of a block in one memory", used, there, "B"),
+    element("p", { class: left < 0n ? "warn" : "" }, view.tiled ? words : "Without tiles, entire operands are on chip, which no device is expected to hold."),
     element("p", {}, bindingText(view)),
   );
 }
@@ -137,7 +173,7 @@ function drawCounts(view) {
     element("tr", {}, element("th", { scope: "row" }, label), element("td", {}, grouped(counts[name])), element("td", { class: "unit" }, unit)),
   );
   lines.push(
-    element("tr", {}, element("th", { scope: "row" }, "arithmetic intensity"), element("td", {}, view.intensity.toPrecision(6)), element("td", { class: "unit" }, "FLOP/B")),
+    element("tr", {}, element("th", { scope: "row" }, LABELS.over_requests), element("td", {}, (Number(counts.flops) / Number(counts.hbm_bytes)).toPrecision(6)), element("td", { class: "unit" }, "FLOP/B")),
   );
   byId("totals").tBodies[0].replaceChildren(...lines);
 }

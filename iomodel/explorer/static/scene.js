@@ -18,8 +18,10 @@ class Side {
     this.lines = data.lines.map(([depth, text]) => element("li", { style: `--depth:${depth}` }, text));
     const listing = element("ol", { class: "listing", "aria-label": `Declaration of ${data.title}` }, ...this.lines);
     const counter = element("p", { class: "counter" }, this.count, this.more);
-    this.area = element("div", { class: "area" }, this.canvas, counter);
-    host.append(element("article", { class: "half" }, element("h3", {}, data.title), this.area, listing));
+    this.less = element("p", { class: "less" });
+    this.area = element("div", { class: "area" }, this.canvas, counter, this.less);
+    const loops = element("details", {}, element("summary", {}, "The loops"), listing);
+    host.append(element("article", { class: "half" }, element("h3", {}, data.title), this.area, loops));
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => { this.over = null; });
     this.over = null;
@@ -50,13 +52,13 @@ class Side {
 
   // Where everything is on the canvas.
   layout() {
-    const width = Math.max(280, this.area.clientWidth), narrow = width < 400;
+    const width = Math.max(130, this.area.clientWidth), narrow = width < 430;
     const names = Object.keys(this.data.tensors);
     const planes = names.filter((name) => this.data.tensors[name].length === 2);
     const cells = (planes.length || 1) * (this.tiles + 1) + 3;
     const hbmWidth = narrow ? width - 2 : width - 152;
-    const cell = Math.max(9, Math.min(18, Math.floor((hbmWidth - 16) / cells)));
-    const hbm = { x: 1, y: 1, w: hbmWidth, h: narrow ? 11 * cell + 86 : 268 };
+    const cell = Math.max(4, Math.min(18, Math.floor((hbmWidth - 16) / cells)));
+    const hbm = { x: 1, y: 1, w: hbmWidth, h: narrow ? Math.max(11 * cell + 86, 150) : 268 };
     const chip = narrow
       ? [{ x: 1, y: hbm.h + 42, w: width / 2 - 5, h: 92 }, { x: width / 2 + 4, y: hbm.h + 42, w: width / 2 - 5, h: 92 }]
       : [{ x: width - 108, y: 1, w: 107, h: 130 }, { x: width - 108, y: 139, w: 107, h: 130 }];
@@ -140,7 +142,8 @@ class Side {
     pen.textAlign = "left";
     pen.fillStyle = ink.ink;
     pen.font = "600 12px system-ui, sans-serif";
-    const label = name === "plane" ? "S, P: never in HBM" : name;
+    const label = name !== "plane" ? name : this.spot.width < 220 ? "no S, P" : "S, P: never in HBM";
+    if (thin && this.spot.width < 220) return;
     if (of === "key") pen.fillText(label, x, y - 4);
     else pen.fillText(label, x, y + n * cell + 14);
   }
@@ -200,6 +203,7 @@ class Side {
     const end = !step;
     this.count.textContent = `${grouped(end ? total : Math.round(seen.bytes))} B`;
     this.more.textContent = end ? " moved; done" : ` of ${grouped(total)} B moved`;
+    this.less.textContent = end && this.fewer > 1.05 ? `${this.fewer.toFixed(1)} x less` : "";
     const lit = new Set();
     if (step) {
       let i = seen.now;
@@ -239,6 +243,7 @@ class Scene {
     const halves = element("div", { class: "halves" });
     this.sides = data.sides.map((side) => new Side(halves, side, data.tiles));
     this.total = Math.max(...data.sides.map((side) => side.total));
+    for (const side of this.sides) side.fewer = this.total / side.data.total;
     this.play = element("button", { type: "button", id: "watch-play", onclick: () => this.toggle() }, "Pause");
     this.scrub = element("input", { id: "watch-time", type: "range", min: 0, max: 1000, value: 0, oninput: () => this.seek() });
     this.pace = element("select", { id: "watch-pace" }, ...[["1", "10 s"], ["0.25", "40 s"], ["0.05", "200 s"]].map(([value, text]) => element("option", { value }, text)));

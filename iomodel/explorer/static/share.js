@@ -47,8 +47,10 @@ function commandOf(view) {
 }
 
 function bibtexOf(view) {
-  const { version } = view.call.calls.data;
-  return `@software{iomodel,\n  title = {iomodel: Symbolic {IO} complexity of attention},\n  version = {${version}},\n  note = {${commandOf(view)}}\n}\n`;
+  const { version, software } = view.call.calls.data;
+  const fields = { author: `{${software.author}}`, title: `iomodel: ${software.title}`, version, url: software.url, note: `\\texttt{${commandOf(view).replaceAll("_", "\\_")}}` };
+  const lines = Object.entries(fields).filter(([name, value]) => value && (name !== "author" || software.author)).map(([name, value]) => `  ${name} = {${value}}`);
+  return `@software{iomodel,\n${lines.join(",\n")}\n}\n`;
 }
 
 // The card of a call, with colours of its own so that it is the same in light and dark.
@@ -62,7 +64,7 @@ function cardOf(view) {
     text(60, 138, 27, call.hardware.name, 'fill="#005a9c"'),
     text(60, 178, 23, lengths, 'fill="#55626f"'),
   ];
-  const figures = [time && ["time", short(time.seconds, "s")], time && ["DRAM traffic", interval(time.dram)], ["requests", short(counts.hbm_bytes, "B")]].filter(Boolean);
+  const figures = [time && ["time", short(time.seconds, "s")], time && [LABELS.dram, short(time.streamed, "B")], [LABELS.requests, short(counts.hbm_bytes, "B")]].filter(Boolean);
   figures.forEach(([name, value], i) => parts.push(text(60, 262 + 108 * i, 22, name, 'fill="#55626f"'), text(60, 312 + 108 * i, 46, value, 'font-weight="700"')));
   const bars = time ? Object.entries(time.breakdown).filter(([, seconds]) => seconds > time.seconds / 200).sort((a, b) => b[1] - a[1]).slice(0, 7) : [];
   bars.forEach(([name, seconds], i) => {

@@ -37,6 +37,8 @@ TYPICAL = (1024, 16384)
 """Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
 MOST_SPLITS = 64
 """Most parts into which the keys of a sequence are split [-]."""
+WIDE = ("bf16", "fp16")
+"""Types of which every kernel of attention takes one."""
 FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
@@ -67,12 +69,13 @@ class AttentionClock:
         return self._fastest(call) if alike == call else self.fastest(alike)
 
     def _fastest(self, call: Attention) -> tuple[str, Span]:
+        call = self._runnable(call)
         timed: list[tuple[float, Algorithm, _Choice]] = []
         refused: IOModelError | None = None
         for algorithm in self._algorithms(call):
             for choice in self._choices(algorithm, call):
                 try:
-                    timed.append((self._seconds(algorithm, call, *choice), algorithm, choice))
+                    timed.append((self._seconds(algorithm, call, choice), algorithm, choice))
                 except IOModelError as error:  # too large a tile, or a call or device that the kernel does not support
                     refused = error
             if timed and not _few(call):
@@ -80,7 +83,20 @@ class AttentionClock:
         if not timed:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
         _, algorithm, choice = min(timed, key=itemgetter(0))
-        return name_of(algorithm), self._timed(algorithm, call, *choice)
+        return name_of(algorithm), self._timed(algorithm, call, choice)
+
+    def _runnable(self, call: Attention) -> Attention:
+        """Return a prefill in 16 bits if kernels on file run it on the device in these alone, else the call itself.
+
+        The kernel of an engine in narrow types is then at least as fast: the exponentials take as long in both.
+        """
+        if _few(call) or call.dtype in WIDE or self._has_kernels(call):
+            return call
+        wide = call.model_copy(update={"dtype": "bf16", "kv_dtype": None, "kv_scales": None})
+        return wide if self._has_kernels(wide) else call
+
+    def _has_kernels(self, call: Attention) -> bool:
+        return any(implementations_for(algorithm, call, self.device, None) for algorithm in self._algorithms(call))
 
     def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
         """List the tiles and options to try, each once."""
@@ -103,29 +119,17 @@ class AttentionClock:
             return preferred
         return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
 
-    def _seconds(
-        self,
-        algorithm: Algorithm,
-        call: Attention,
-        tiles: Mapping[str, int] | None,
-        options: Mapping[str, Any],
-        kernels: str | None,
-    ) -> float:
+    def _seconds(self, algorithm: Algorithm, call: Attention, choice: _Choice) -> float:
         """Rank a candidate by the time of its fastest launch [s]."""
+        tiles, options, kernels = choice
         if tiles is None:
-            return self._timed(algorithm, call, tiles, options, kernels).seconds
+            return self._timed(algorithm, call, choice).seconds
         paged = _paged(algorithm, call, kernels)
         asked = Question.ask(algorithm, paged, self.device, kernels, options, parameters=self.parameters)
         return asked.launched(tiles).seconds
 
-    def _timed(
-        self,
-        algorithm: Algorithm,
-        call: Attention,
-        tiles: Mapping[str, int] | None,
-        options: Mapping[str, Any],
-        kernels: str | None,
-    ) -> Span:
+    def _timed(self, algorithm: Algorithm, call: Attention, choice: _Choice) -> Span:
+        tiles, options, kernels = choice
         paged = _paged(algorithm, call, kernels)
         result = estimate(
             algorithm, paged, self.device, tiles, parameters=self.parameters, implementation=kernels, **options
@@ -192,7 +196,7 @@ class AttentionClock:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
             typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return _listed(asked) if decoding else _listed(asked)[:1]
+            return _listed(asked)
         except IOModelError:
             return [(None, stand_in(algorithm, call, self.device))]
 

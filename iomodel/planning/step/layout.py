@@ -173,7 +173,7 @@ class Layout(Model):
                 _check_recurrent(layer.recurrent, self.tensor_parallel)
             if layer.mlp is not None:
                 _check_mlp(layer.mlp, self)
-        if self.redundant_experts and not any(layer.mlp is not None and layer.mlp.experts for layer in model.counted):
+        if self.redundant_experts and not has_experts(model):
             raise InputError(f"redundant_experts: {self.redundant_experts} given; allowed: 0, for {model.title}")
         if self.context_parallel > 1 and not all(map(_full_attention, model.counted)):
             raise InputError(
@@ -184,6 +184,11 @@ class Layout(Model):
             raise InputError(
                 f"pipeline_parallel: {self.pipeline_parallel} given; allowed: up to {len(model.layers)}, the layers"
             )
+
+
+def has_experts(model: ModelSpec) -> bool:
+    """Check for a layer with experts."""
+    return any(layer.mlp is not None and layer.mlp.experts for layer in model.counted)
 
 
 def _check_attention(attention: AttentionLayer, ranks: int) -> None:

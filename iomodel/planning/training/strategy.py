@@ -13,7 +13,7 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
 from iomodel.nests.algorithm import Algorithm
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.layout import Layout, has_experts
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")
 """Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
@@ -82,7 +82,7 @@ def as_overlap(overlap: Any) -> tuple[str, ...]:
 def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
     """Raise InputError unless a step can run the model, and layers and batch divide."""
     layout.check(spec)
-    if layout.expert_parallel > 1 and not any(layer.mlp is not None and layer.mlp.experts for layer in spec.counted):
+    if layout.expert_parallel > 1 and not has_experts(spec):
         raise InputError(
             f"expert_parallel: {layout.expert_parallel} given; allowed: 1, for {spec.label}, which is dense"
         )
@@ -97,7 +97,13 @@ def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks:
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
         plain = attention is not None and not (attention.indexer or attention.tied_kv)
-        if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
+        beside = ", ".join(part.name for part in (*layer.side, *spec.side))
+        if beside:
+            raise InputError(
+                f"model: {spec.label} given, whose weights beside attention and MLPs ({beside}) are not trained here; "
+                "allowed: a model without them, such as llama-3-8b"
+            )
+        if not plain or layer.recurrent is not None or layer.reused:
             raise InputError(f"model: {spec.label} given; allowed: attention over all keys in every layer")
         if mlp is None:
             raise InputError(f"model: {spec.label} given; allowed: an MLP in every layer, such as llama-3-8b")

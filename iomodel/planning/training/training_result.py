@@ -118,9 +118,11 @@ class TrainingStep(Result, Tabular):
         times = [(cause, f"{seconds:,.4f}") for cause, seconds in self.breakdown.items() if seconds]
         parts = {name: size for name, size in self.memory.to_dict().items() if name != "total"}
         sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", self.memory.total))]
+        flops = f"FLOPs of the model in a step, on all devices: {self.model_flops:.4g}"
         return [
             Table(title, ("cause", ">time [s]"), [*times, ("all", f"{self.seconds:,.4f}")]),
             Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
+            flops,
         ]
 
     def _excess(self) -> list[Mark]:

@@ -31,15 +31,19 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
     _, compulsory, pairs, gradients = formulas.arrays([*point.values()], (), ())
     names = sorted(classes_of(find_algorithm(algorithm).classes, first.direction, first.latent))
 
-    def best(least: int, pairs: int, summed: int, width: int, values: int, size: int, amount: int, *widths: int) -> int:
-        counted = Pairs(pairs, width, 0 if first.latent else values, values, gradients=summed)
+    def best(
+        least: int, pairs: int, summed: int, groups: int, width: int, values: int, size: int, amount: int, *widths: int
+    ) -> int:
+        keys = 0 if first.latent else values
+        counted = Pairs(pairs, width, keys, values, gradients=summed, groups=((groups, -pairs // groups),))
         known = None if unit == "elements" else amount
         bounds = ((name, VALUES[name](counted, size)) for name in names)
         held = [bound_bytes_of(name, counted, value, widths, known) for name, value in bounds if value]  # type: ignore[arg-type]
         return max(least, *held, 0)
 
     widths = 32 * point["element_size"], point["kv_size"]
-    numbers = (compulsory, pairs, gradients, point["head_dim"], point["value_dim"], sizes, budget, *widths)
+    groups = point["batch"] * point["kv_heads"]
+    numbers = (compulsory, pairs, gradients, groups, point["head_dim"], point["value_dim"], sizes, budget, *widths)
     whole = [np.asarray(number).astype(object) for number in numbers]
     largest = np.frompyfunc(best, len(whole), 1)(*whole)
     return narrowed(np.broadcast_to(np.asarray(largest, dtype=object), shape))

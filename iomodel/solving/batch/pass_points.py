@@ -16,6 +16,7 @@ from iomodel.counting.requirements import met
 from iomodel.counting.tiles import with_followers
 from iomodel.errors import InputError, IOModelError
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
+from iomodel.placement.front_ends import launched_first
 from iomodel.placement.shipped_tile import ROWS, shipped_tile
 from iomodel.solving.batch.fastest_search import FastestSearch
 from iomodel.solving.default_kernel import TIE, check_kernels
@@ -66,9 +67,11 @@ class PassPoints:
         for where, kernels in self._legal(numbers, options, size):
             here, own = _at(where, numbers, options)
             found = Fastest.none(len(where))
-            for number in kernels or [NO_KERNEL]:
-                part = run(self._by(number), here, own, len(where))
-                found.offer(np.isfinite(part.seconds), part.seconds, {**part.columns, KERNELS: number})
+            for alike in self._launched_first(kernels) if kernels else [[NO_KERNEL]]:
+                left = np.isinf(found.seconds)
+                for number in alike if left.any() else ():
+                    part = run(self._by(number), here, own, len(where))
+                    found.offer(left & np.isfinite(part.seconds), part.seconds, {**part.columns, KERNELS: number})
             result.place(where, found)
         return result
 
@@ -138,11 +141,22 @@ class PassPoints:
         chosen = {name for known in self.question.algorithm.implementations for name in known.searched}
         plain = {name: value for name, value in options.items() if name not in chosen}
         own = {name: value for name, value in numbers.items() if name not in TILE_NAMES | LAUNCH_NAMES}
-        times = np.stack([self._by(number)._default(own, plain, size).seconds for number in kernels])
+        usual, _ = self._launched_first(kernels)
+        never = np.finfo(float).max  # before the kernels that come last
+        times = np.stack([
+            np.minimum(self._by(number)._default(own, plain, size).seconds, never) if number in usual
+            else np.full(size, np.inf) for number in kernels
+        ])  # fmt: skip
         least = times.min(axis=0)
         default = (times <= least * (1 + TIE)).argmax(axis=0)
         times[default, np.arange(size)] = -np.inf
         return np.argsort(times, axis=0, kind="stable")
+
+    def _launched_first(self, kernels: list[int]) -> tuple[list[int], list[int]]:
+        """Divide kernels, by their places in the declaration, as :func:`launched_first`."""
+        declared = self.question.algorithm.implementations
+        usual, others = launched_first([declared[number] for number in kernels])
+        return [declared.index(known) for known in usual], [declared.index(known) for known in others]
 
     def defaults(self, numbers: Columns, options: Columns, size: int) -> tuple[Columns, Any]:
         """Choose the tiles, the launch and the options of :func:`iomodel.estimate` without tiles at each point.
@@ -234,7 +248,34 @@ class PassPoints:
         return fastest
 
     def _alike(self, kind: tuple[int, ...], numbers: Columns, options: Columns, size: int, choice: str) -> Fastest:
-        """Time points of one kind."""
+        """Time points of one kind, those together that the rule of their library divides among as many splits."""
+        splits = self._divided(numbers, options, size) if choice == "shipped" else None
+        if splits is None:
+            return self._equal(kind, numbers, options, size, choice)
+        fastest = Fastest.none(size)
+        for many in np.unique(splits).tolist():
+            where = np.flatnonzero(splits == many)
+            here, own = _at(where, numbers, options)
+            fastest.place(where, self._equal((*kind, many), here, own, len(where), choice))
+        return fastest
+
+    def _divided(self, numbers: Columns, options: Columns, size: int) -> Any:
+        """Return the splits of each point by the rule of the library; None without one, or if they are given."""
+        if self.question.implementation is None or self.question.library.front_end.division is None:
+            return None
+        asked = replace(self.question, call=self._call(numbers), options=FrozenDict(_first(options)))
+        free = asked.free()
+        if "splits" not in free:
+            return None
+        packed = bool(free.get("packed", (asked.options.get("packed", False),))[0])
+        shared = numbers["group"] if packed else 1
+        columns = (numbers["batch"] * numbers["heads"] // shared, numbers["q_len"] * shared, numbers["kv_len"])
+        stacked = np.stack([np.broadcast_to(column, size) for column in columns])
+        known, places = np.unique(stacked, axis=1, return_inverse=True)
+        return np.array([asked.divided(packed, *point) for point in known.T.tolist()])[places.ravel()]
+
+    def _equal(self, kind: tuple[int, ...], numbers: Columns, options: Columns, size: int, choice: str) -> Fastest:
+        """Time points whose tables and choices of options are the same."""
         fastest, first = Fastest.none(size), self.called.first
         point = {name: numbers[name] for name in first.numbers}
         calls = PointCalls(point, first.element_size, first.mask)
@@ -266,13 +307,10 @@ class PassPoints:
 
     def _found(self, numbers: Columns, options: Columns, choice: str) -> Iterator[KernelChoice]:
         call = self._call(numbers)
-        first = {name: np.ravel(value)[0].item() if isinstance(value, np.ndarray) else value
-                 for name, value in options.items()}  # fmt: skip
-        first |= {name: bool(first[name]) for name, value in options.items()
-                  if isinstance(value, np.ndarray) and name not in NUMBERS}  # fmt: skip
+        first = _first(options)
         asked = replace(self.question, call=call, options=FrozenDict(first))
         tiled = choice == "shipped" or bool(TILE_NAMES & numbers.keys())
-        free: Iterable[Mapping[str, Any]] = [{}] if choice == "given" else asked.choices()
+        free: Iterable[Mapping[str, Any]] = [{}] if choice == "given" else asked.choices(choice == "shipped")
         for searched in free:
             chosen = {**first, **searched}
             shipped = None
@@ -297,6 +335,15 @@ class PassPoints:
         """Return the first of some calls."""
         fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
         return Attention(**{**self.called.fields, **fields})
+
+
+def _first(options: Columns) -> dict[str, Any]:
+    """Return the options of the first point."""
+    first = {name: np.ravel(value)[0].item() if isinstance(value, np.ndarray) else value
+             for name, value in options.items()}  # fmt: skip
+    first |= {name: bool(first[name]) for name, value in options.items()
+              if isinstance(value, np.ndarray) and name not in NUMBERS}  # fmt: skip
+    return first
 
 
 def _at(where: Any, numbers: Columns, options: Columns) -> tuple[Columns, Columns]:

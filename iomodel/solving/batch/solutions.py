@@ -12,6 +12,7 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common import labels
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
@@ -229,7 +230,7 @@ class SolutionArray(Elements[Solution], Result, Tabular):
         fits, every = int(np.count_nonzero(self.feasible)), self.feasible.size
         rows = [("problems", f"{every:,}", ""), ("of which a tile fits", f"{fits:,}", "")]
         values = {**{name: (sizes, units[name]) for name, sizes in self.tiles.items()}}
-        values |= {"HBM traffic": (self.hbm_bytes, "B"), "least HBM traffic": (self.least_hbm_bytes, "B")}
+        values |= {labels.REQUESTS: (self.hbm_bytes, "B"), labels.LEAST_REQUESTS: (self.least_hbm_bytes, "B")}
         if self.seconds is not None:
             values["time"] = (np.round(self.seconds * 1e6, 1), "us")
         for name, (array, unit) in values.items() if fits else ():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common import labels
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_choice, as_integer, as_mapping
@@ -72,7 +73,7 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "bytes": Metric("hbm_bytes", "HBM traffic", "B", "moves"),
+    "bytes": Metric("hbm_bytes", labels.REQUESTS, "B", "moves"),
     "elements": Metric("hbm_elements", "HBM accesses", "elements", "moves"),
     "flops": Metric("flops", "matrix FLOPs", "FLOP", "computes"),
     "exps": Metric("exps", "exponentials", "-", "computes"),

@@ -60,7 +60,7 @@ def crossovers(
     over : {"length", "q_len", "kv_len", "head_dim", "batch", "sram_elements", "sram_bytes"}
         The axis; length is q_len and kv_len together.
     metric : {"bytes", "elements", "flops", "exps", "time"}
-        The quantity compared: HBM traffic [B], HBM accesses [elements], matrix FLOPs of the visited tiles,
+        The quantity compared: requests [B], HBM accesses [elements], matrix FLOPs of the visited tiles,
         exponentials, or the time of :func:`iomodel.estimate` [s].
     tiles : mapping of tile name to int, optional
         Tiles for every algorithm that takes them [rows]. An algorithm without tiles is compared at its best tiles at

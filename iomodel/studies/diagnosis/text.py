@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from iomodel.common import labels
 from iomodel.common.display import LIMIT, Mark, Table, figure, sizes_text
+from iomodel.nests.implementation import kernels_title
 from iomodel.studies.diagnosis.remedies import Remedy
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ Row = tuple[str, str, str]
 def shown(diagnosis: Diagnosis) -> list[Table | str]:
     """Return the tables of a diagnosis: rates, limit, redundancy, grid, evidence and remedies."""
     tiles = sizes_text(diagnosis.tiles)
-    title = f"{diagnosis.algorithm} on {diagnosis.hardware.name}: {tiles}"
+    kernels = kernels_title(diagnosis.algorithm, diagnosis.estimate.implementation)
+    title = f"{kernels} on {diagnosis.hardware.name}: {tiles}"
     lines = [*_achieved(diagnosis), *_bound(diagnosis), *_moved(diagnosis), *_machine(diagnosis)]
     parts: list[Table | str] = [
         Table(title, ("", ">value", "unit"), lines),
@@ -49,13 +52,13 @@ def _achieved(diagnosis: Diagnosis) -> list[Row]:
         (f"  of the {diagnosis.workload.dtype} peak", f"{100 * f['matrix_share']:,.2f}", "%"),
         *vector,
         ("visited FLOPs", figure(f["visited_flops_per_second"] / 1e12), "TFLOP/s"),
-        ("requests", figure(f["requested_bandwidth"] / 1e9, 5), "GB/s"),
+        (f"rate of {labels.REQUESTS}", figure(f["requested_bandwidth"] / 1e9, 5), "GB/s"),
         ("  of the HBM peak", f"{100 * f['requested_share']:,.2f}", "%"),
-        ("compulsory traffic", figure(f["compulsory_bandwidth"] / 1e9, 5), "GB/s"),
+        (f"rate of {labels.COMPULSORY}", figure(f["compulsory_bandwidth"] / 1e9, 5), "GB/s"),
         ("  of the HBM peak", f"{100 * f['compulsory_share']:,.2f}", "%"),
-        ("intensity by requests", figure(f["requested_intensity"], 3), "FLOP/B"),
-        ("intensity by compulsory traffic", figure(f["compulsory_intensity"], 3), "FLOP/B"),
-        ("ridge point", figure(f["ridge"], 3), "FLOP/B"),
+        (labels.USEFUL_OVER_REQUESTS, figure(f["requested_intensity"], 3), "FLOP/B"),
+        (labels.OVER_COMPULSORY, figure(f["compulsory_intensity"], 3), "FLOP/B"),
+        (labels.RIDGE, figure(f["ridge"], 3), "FLOP/B"),
     ]
 
 
@@ -74,7 +77,7 @@ def _moved(diagnosis: Diagnosis) -> list[Row]:
         (f"  traffic of {tensor.tensor}", figure(tensor.times), "x the least") for tensor in diagnosis.redundancy
     ]
     return [
-        ("requests / compulsory traffic", figure(diagnosis.figures["redundancy"]), "-"),
+        (f"{labels.REQUESTS} / {labels.COMPULSORY}", figure(diagnosis.figures["redundancy"]), "-"),
         *tensors,
         ("bytes that need not move", f"{spare:,}", f"B of {diagnosis.cost.hbm_bytes:,} B"),
     ]

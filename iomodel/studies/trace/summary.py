@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from iomodel.common import labels
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES
@@ -95,7 +96,7 @@ class TraceSummary(Result):
             for name, n in elements.items()
         ]
         rows = [(label, f"{n:,}", f"elements, {readable(size)}") for label, n, size in moved]
-        rows.append(("HBM traffic", f"{self.hbm_bytes:,}", f"B, {self.hbm_elements:,} elements"))
+        rows.append((labels.REQUESTS, f"{self.hbm_bytes:,}", f"B, {self.hbm_elements:,} elements"))
         counts = [(QUANTITIES[name], getattr(self, name)) for name in ("atomics", "flops", "exps", "tanhs", "randoms")]
         rows += [(entry.label, f"{n:,}", entry.unit) for entry, n in counts if n]
         rows.append(("greatest SRAM level", f"{self.peak_sram:,}", f"B{share_of(self.peak_sram, self.rates.sram)}"))

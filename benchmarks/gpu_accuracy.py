@@ -1,0 +1,196 @@
+"""Hold the time model against a measured GPU: the error of each section, backend, direction and regime.
+
+    python benchmarks/gpu_accuracy.py [--judging] [--each] [--section attention --section tiles ...]
+
+The records of tests/measured/gpu/h200-sxm.jsonl.gz, asked as a newcomer asks (the algorithm, the call and the device
+alone) and as told (the kernel behind the backend, its determinism, its tiles). Working curves may choose parameters;
+--judging shows the others alone. Beside them are two naive guesses: 60 % of a roofline, and one share of it for each
+row of the table, the median of the working curves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import iomodel  # noqa: E402
+from benchmarks.accuracy import spread_of  # noqa: E402
+from iomodel.devices.rates import rates  # noqa: E402
+from iomodel.timing.error_interval import SHORT  # noqa: E402
+from iomodel.timing.parameters import DEFAULT  # noqa: E402
+from tests.support.gpu_records import Record, attention, timed  # noqa: E402
+
+DEVICE = "h200-sxm"
+SECTIONS = ("attention", "short", "deterministic", "linear", "tiles")
+BACKENDS = {"flash": "flash-attention-2", "efficient": "xformers"}
+"""Kernels behind the backends of PyTorch that are declared."""
+UNWRITTEN = replace(DEFAULT, dirty_l2=0)
+
+
+class Asked(NamedTuple):
+    """A measured time beside those that a newcomer and a caller told more are given; None if refused."""
+
+    record: Record
+    newcomer: iomodel.results.Estimate
+    told: iomodel.results.Estimate | None
+
+    @property
+    def told_ratio(self) -> float | None:
+        """Told over measured time, with the kernels that PyTorch launches beside [-]."""
+        return None if self.told is None else (self.told.seconds + beside(self.record)) / self.record.seconds
+
+    @property
+    def group(self) -> tuple[str, str, str, str]:
+        """Section, backend or kernel, direction, regime."""
+        case = self.record.case
+        direction = "decode" if case.get("q_len", 8) <= 4 else str(case.get("direction", "forward"))
+        kernel = str(case.get("backend") or case.get("kernel") or case["dtype"])
+        if case.get("deterministic"):
+            kernel += ", deterministic"
+        if case.get("packed_group") == 4:
+            kernel += ", packed by the caller"
+        return self.record.section, kernel, direction, "short" if self.record.seconds < SHORT else "long"
+
+
+def asked(record: Record) -> Asked:
+    """Ask for the time of a record as a newcomer, and with what is known of its kernel."""
+    case = record.case
+    if record.section == "linear":
+        found = iomodel.estimate("gemm", layer(case), DEVICE)
+        return Asked(record, found, found)
+    name = case["kernel"] if "kernel" in case else algorithm_of(case)
+    return Asked(record, iomodel.estimate(name, attention(case), DEVICE), told(record))
+
+
+def layer(case: Mapping[str, Any]) -> iomodel.Linear:
+    """Return the layer of a record."""
+    return iomodel.Linear(**{name: case[name] for name in ("rows", "in_features", "out_features", "dtype")})
+
+
+def told(record: Record) -> iomodel.results.Estimate | None:
+    """Estimate a record of attention with its kernel, options and tiles; None where the library refuses them.
+
+    No benchmark has left lines of its own in the L2 before these calls. PyTorch multiplies matrices of the backend
+    `math` in fp32 (aten/src/ATen/native/transformers/attention.cpp), whatever the type of its inputs.
+    """
+    case = record.case
+    call, tiles, options = attention(case), None, {}
+    if "kernel" in case:
+        name = case["kernel"]
+        options["implementation"] = "triton" if name == "flash2" else "textbook"
+        tiles = {"block_q": case["block_q"], "block_kv": case["block_kv"]}
+        if name == "flash2":
+            tiles |= {"warps": case["num_warps"], "stages": case["num_stages"]}
+    else:
+        name, known = algorithm_of(case), BACKENDS.get(case["backend"])
+        if name == "eager":
+            call = attention({**case, "dtype": "fp32"})
+        if known in iomodel.list_implementations(name, DEVICE, call):
+            options["implementation"] = known
+        if case.get("deterministic"):
+            options["deterministic"] = True
+    try:
+        return iomodel.estimate(name, call, DEVICE, tiles, parameters=UNWRITTEN, **options)
+    except (iomodel.InputError, iomodel.InfeasibleError):
+        return None
+
+
+def beside(record: Record) -> float:
+    """Time the kernels that PyTorch launches beside a backward pass [s], by the kernels in the traffic records.
+
+    FlashAttention's O and dO, and CUTLASS's dO, are copied to another layout, and CUTLASS's buffers filled.
+    Deterministic algorithms fill each empty tensor first (torch.utils.deterministic.fill_uninitialized_memory): dQ, dK,
+    dV, and the slabs of dQ in fp32.
+    """
+    case = record.case
+    if case.get("direction") != "backward" or case["backend"] not in ("flash", "efficient"):
+        return 0.0
+    known = rates(iomodel.hardware(DEVICE), case["dtype"])
+    size = 2 * case["batch"] * case["heads"] * case["q_len"] * case["head_dim"]
+    sizes = [2 * size, 2 * size]
+    if case.get("deterministic"):
+        slabs = -(-(known.units or 1) // (case["batch"] * case["heads"]))
+        sizes += [size, size, size, 2 * slabs * size]
+    return sum(moved / known.hbm + (known.launch or 0.0) for moved in sizes)
+
+
+def algorithm_of(case: Mapping[str, Any]) -> str:
+    """Return the algorithm to ask for a backend of PyTorch: FlashAttention-2 splits few queries on many keys.
+
+    cuDNN splits the keys of one query, the kernel of CUTLASS never does.
+    """
+    backend, few = case["backend"], case["direction"] == "forward" and 4 * case["q_len"] <= case["kv_len"]
+    if backend == "math":
+        return "eager"
+    if few and (backend == "flash" or (backend == "cudnn" and case["q_len"] == 1)):
+        return "split_kv"
+    return "flash3" if backend == "cudnn" else "flash2"
+
+
+def all_asked(judging: bool, sections: tuple[str, ...] = SECTIONS) -> list[Asked]:
+    """Ask for every timed record of some sections."""
+    return [asked(record) for record in timed(judging, *sections)]
+
+
+def shares_of(working: list[Asked]) -> dict[tuple[str, ...], float]:
+    """Fit one share of the roofline to each group and to each direction."""
+    shares: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for one in working:
+        for key in (one.group, (one.group[2],), ()):
+            shares[key].append(one.newcomer.floor / one.record.seconds)
+    return {key: float(np.median(values)) for key, values in shares.items()}
+
+
+def table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
+    """Tabulate the errors by section, kernel, direction and regime, beside two naive guesses."""
+    shares = shares_of(working)
+    columns = "section", "kernel", "direction", "regime", "newcomer", "told", "60 % of the peak", "one share each"
+    yield f"| {' | '.join(columns)} | rows | in interval |"
+    yield f"|{' --- |' * len(columns)} ---: | ---: |"
+    groups = [("all",) * 4, *((name, "all", "all", "all") for name in dict.fromkeys(one.group[0] for one in found))]
+    for group in [*groups, *sorted({one.group for one in found})]:
+        ones = [one for one in found if all(a in ("all", b) for a, b in zip(group, one.group, strict=True))]
+        inside = sum(low <= one.record.seconds <= high for one in ones for low, high in [one.newcomer.error])
+        share = [next(shares[key] for key in (one.group, (one.group[2],), ()) if key in shares) for one in ones]
+        cells = [
+            spread_of([one.newcomer.seconds / one.record.seconds for one in ones]),
+            spread_of([one.told_ratio for one in ones]),
+            spread_of([one.newcomer.floor / 0.6 / one.record.seconds for one in ones]),
+            spread_of([one.newcomer.floor / part / one.record.seconds for one, part in zip(ones, share, strict=True)]),
+        ]
+        yield f"| {' | '.join((*group, *cells))} | {len(ones)} | {inside / len(ones):.0%} |"
+
+
+def each(found: list[Asked]) -> Iterator[str]:
+    """List the ratios of predicted to measured time by record."""
+    for one in found:
+        ratio = "refused" if one.told_ratio is None else f"{one.told_ratio:.2f}"
+        bound = one.newcomer.bound if one.told is None else one.told.bound
+        newcomer = one.newcomer.seconds / one.record.seconds
+        yield f"{one.record.seconds * 1e6:9.1f} us {newcomer:.2f} told {ratio} {bound:13} {one.record}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judging", action="store_true", help="the judging curves in place of the working ones")
+    parser.add_argument("--each", action="store_true", help="each record of the working curves")
+    parser.add_argument("--section", action="append", choices=SECTIONS, help="sections to show, all by default")
+    given = parser.parse_args()
+    sections = tuple(given.section or SECTIONS)
+    working = all_asked(False, sections)
+    found = all_asked(True, sections) if given.judging else working
+    print("\n".join([*table(found, working), *(each(working) if given.each else ())]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Rules by which libraries divide the keys of a call among thread blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.common.arithmetic import ceil_div
+from iomodel.common.results import Record
+
+
+@dataclass(frozen=True)
+class Division(Record):
+    """Numbers that a library compares to choose the splits of a call.
+
+    Attributes
+    ----------
+    rows : int
+        Query rows of a block [rows].
+    per_sm : int
+        Blocks that the rule expects on an SM [-].
+    filled : float
+        Share of all places from which on the keys stay undivided [-].
+    enough : float
+        Share of the best filling that suffices [-].
+    most : int
+        Most splits [-].
+    whole : int
+        Most key tiles that stay undivided in any case [-].
+    """
+
+    rows: int
+    per_sm: int
+    filled: float
+    enough: float
+    most: int
+    whole: int = 1
+
+    def splits(self, instances: int, rows: int, key_tiles: int, units: int) -> int:
+        """Choose the splits of a call of so many heads of all sequences, with rows each, on so many SMs.
+
+        >>> rule = Division(rows=64, per_sm=2, filled=0.8, enough=0.85, most=128)
+        >>> rule.splits(256, 4, 128, 132), rule.splits(64, 4, 128, 132)  # 256 blocks fill 0.8 of 264 places
+        (1, 4)
+        """
+        blocks, places = instances * ceil_div(rows, self.rows), units * self.per_sm
+        if blocks >= self.filled * places or key_tiles <= self.whole:
+            return 1
+        filling = {}
+        for splits in range(1, min(self.most, places, key_tiles) + 1):
+            if splits == 1 or ceil_div(key_tiles, splits) != ceil_div(key_tiles, splits - 1):
+                waves = blocks * splits / places
+                filling[splits] = waves / ceil_div(blocks * splits, places)
+        best = max(filling.values(), default=0.0)
+        return next((splits for splits, filled in filling.items() if filled >= self.enough * best), 1)
