@@ -14,7 +14,7 @@ from iomodel.cli.shared_options import Json
 Stream = Annotated[Path, typer.Argument(help="Calls of a program that TrafficMode recorded and saved.")]
 Device = Annotated[str, typer.Option("--hardware", help="The device, such as h100-sxm5.", show_default=False)]
 Measured = Annotated[
-    float | None,
+    str | None,
     typer.Option("--seconds", help="A measured time of the program, such as 2.1ms, for its gap.", show_default=False),
 ]
 Warm = Annotated[bool, typer.Option("--warm", help="The last cache may hold bytes of the program, as in a benchmark.")]
@@ -34,4 +34,4 @@ def bound(
     from iomodel.torch.traffic_mode import traffic
 
     report = traffic(read_calls(stream), hardware)
-    emit(report.bound(warm) if seconds is None else report.gap(duration("seconds", seconds), warm), json)
+    emit(report.bound(warm) if seconds is None else report.gap(float(duration("seconds", seconds)), warm), json)

@@ -95,7 +95,7 @@ def test_a_chain_names_the_next_step() -> None:
 
 def test_what_has_no_bound_is_one_line(tmp_path: Path) -> None:
     bare = OperatorCall("aten.relu", {"self": TensorArgument((4,), "float32", 4)}, ())
-    with pytest.raises(InputError, match="calls: a tensor of aten.relu without a storage given"):
+    with pytest.raises(InputError, match=r"calls: a tensor of aten\.relu without a storage given"):
         traffic([bare], GPU).bound()
     with pytest.raises(InputError, match="hardware: not given"):
         traffic(chain(1, 4)).bound()
