@@ -33,8 +33,10 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
 ROOTS: dict[str, tuple[str, ...]] = {
+    "nests.division": ("Division",),
     "nests.implementation": ("ShippedTile",),
     "nests.residency": ("Residency",),
+    "placement.front_ends": ("launched_first",),
     "placement.limits": ("DeviceLimits",),
     "placement.placement": ("Placement", "_layouts"),
     "placement.shipped_tile": ("shipped_tile",),

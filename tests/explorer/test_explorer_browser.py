@@ -359,7 +359,7 @@ def test_every_algorithm_answers_by_link_or_says_why(opened: Any) -> None:
         ("hardware=H100_SXM5", {"hardware": "h100-sxm5"}),
         ("hardware=mi300", {"hardware": "mi300x"}),
         ("algorithm=fa3", {"algorithm": "flash3", "implementation": "flash-attention-3"}),
-        ("algorithm=Flash-Attn-3&q_len=2k", {"implementation": "flash-attention-3", "q_len": "2048"}),
+        ("algorithm=Flash-Attn-3&q_len=2K", {"implementation": "flash-attention-3", "q_len": "2048"}),
         ("algorithm=moba", {"algorithm": "moba", "mask": "causal"}),
     ],
 )
