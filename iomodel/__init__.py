@@ -46,16 +46,16 @@ def __getattr__(name: str) -> Any:
         return version(__name__)
     for room, names in _MOVED.items():
         if name in names:
-            return _old(f"iomodel.{name}", f"iomodel.{room}.{name}", f"{__name__}.{room}", name)
+            return _old(name, f"iomodel.{room}.{name}", room)
     if name in _RENAMED:
         home, new = _RENAMED[name]
-        return _old(f"iomodel.{name}", new, f"{__name__}.{home}", name)
+        return _old(name, new, home)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _old(old: str, new: str, home: str, name: str) -> Any:
-    """Return what an old spelling names, with a warning at the line that asks the root for it."""
-    from warnings import warn
+def _old(name: str, new: str, home: str) -> Any:
+    """Return what an old name means, with a warning at the line that asks the root for it."""
+    from iomodel.common.deprecation import warn_renamed
 
-    warn(f"{old}: deprecated since 0.1, removed in 0.3; use {new}", DeprecationWarning, stacklevel=3)
-    return getattr(import_module(home), name)
+    warn_renamed(name, new, depth=2)
+    return getattr(import_module(f"{__name__}.{home}"), name)

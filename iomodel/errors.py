@@ -41,8 +41,8 @@ class UnknownNameError(IOModelError):
     algorithm: 'flash3' is unknown; did you mean 'flash1' or 'flash2'? allowed: flash1, flash2
     >>> print(UnknownNameError("mask", "sliding", ["full", "causal", "window"]))
     mask: 'sliding' is unknown; did you mean 'window'? allowed: full, causal, window
-    >>> print(UnknownNameError("hardware", "H100", ["a100-pcie", "h100-pcie", "h100-sxm5"], listing="list_hardware()"))
-    hardware: 'H100' is unknown; did you mean 'h100-pcie' or 'h100-sxm5'? allowed: a name of list_hardware()
+    >>> print(UnknownNameError("hardware", "a10x", ["a10", "h100-pcie"], listing="list_hardware()"))
+    hardware: 'a10x' is unknown; did you mean 'a10'? allowed: a name of list_hardware()
     """
 
     code = "unknown-name"
@@ -60,6 +60,21 @@ class UnknownNameError(IOModelError):
         names = f"a name of {listing}" if listing else ", ".join(self.allowed) or "none"
         hint = hinted(given, self.allowed if likely is None else tuple(likely))
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
+
+
+class AmbiguousNameError(UnknownNameError):
+    """A name is the beginning of several names.
+
+    >>> print(AmbiguousNameError("hardware", "h100", ["h100-pcie", "h100-sxm5"]))
+    hardware: 'h100' is ambiguous: h100-pcie, h100-sxm5; allowed: one of these names
+    """
+
+    def __init__(self, field: str, given: object, meant: Iterable[str]) -> None:
+        self.field, self.given, self.allowed = field, given, tuple(meant)
+        names = ", ".join(self.allowed)
+        super(UnknownNameError, self).__init__(
+            f"{field}: {shown(given)} is ambiguous: {names}; allowed: one of these names"
+        )
 
 
 class UnknownKeywordError(UnknownNameError, TypeError):

@@ -21,6 +21,9 @@ from iomodel.planning.fleet_queue import Operating as Operating
 from iomodel.planning.fleet_result import Fleet as Fleet
 from iomodel.planning.fleet_result import FleetOption as FleetOption
 from iomodel.planning.fleet_result import Refusal as Refusal
+from iomodel.planning.judge_run import JudgedChange as JudgedChange
+from iomodel.planning.judge_run import JudgedFigure as JudgedFigure
+from iomodel.planning.judge_run import JudgedRun as JudgedRun
 from iomodel.planning.memory_plan import MemoryPlan as MemoryPlan
 from iomodel.planning.pareto_result import Pareto as Pareto
 from iomodel.planning.pareto_result import ParetoPoint as ParetoPoint

@@ -21,14 +21,19 @@ SAME = {
     "count": "num_gpus n_gpus ngpus gpu_count num_devices n_devices device_count",
     "max_devices max_count": "max_gpus most_devices most_gpus",
     # requests
-    "prompt": "input input_len input_length input_tokens isl prompt_len prompt_length prompt_tokens random_input_len",
-    "output": "output_len output_length output_tokens osl max_tokens max_new_tokens new_tokens random_output_len",
+    "prompt": "input input_len input_length input_tokens isl prompt_len prompt_length prompt_tokens random_input_len "
+    "input_sequence_length context_tokens contexttokens request_tokens num_prefill_tokens input_lens prompt_lens",
+    "output": "output_len output_length output_tokens osl completion_tokens generated_tokens generatedtokens "
+    "response_tokens output_sequence_length num_decode_tokens response_len output_lens new_tokens random_output_len "
+    "max_new_tokens max_tokens completion",
     "load": "qps rps request_rate arrival_rate requests_per_second",
     "ttft": "time_to_first_token max_ttft ttft_slo slo_ttft",
     "tpot": "itl tbt time_per_output_token inter_token_latency max_tpot tpot_slo slo_tpot",
     "concurrency": "max_concurrency num_users users",
-    "requests": "num_requests num_prompts n_requests",
+    "requests": "num_requests num_prompts n_requests limit max_requests",
     "arrivals trace": "trace_file",
+    "arrival": "arrival_time arrived_at arrival_timestamp request_start request_start_time start_time start_times "
+    "start_timestamp timestamp request_timestamp request_time submit_time created_at created time ts",
     "memory_utilization": "gpu_memory_utilization gmu",
     "token_budget": "max_num_batched_tokens max_batched_tokens chunked_prefill_size",
     "shared_tokens": "shared_prefix prefix_len prefix_tokens",
@@ -146,7 +151,7 @@ ABSENT = {
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",
 }
-"""What to say of words that name something known, where no name means it."""
+"""Statements about words that name something known, where no name means it."""
 
 
 def key(word: str) -> str:

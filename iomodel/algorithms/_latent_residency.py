@@ -123,7 +123,8 @@ ON_AMD = Residency(
 """Every wavefront has all of Q and of a key tile. The constant is set on the compiled kernel for gfx942."""
 ON_NVIDIA = replace(
     ON_AMD,
-    title="Triton decoding on latents by mma.sync: Q, latents and V in stages, P in shared memory; O in registers",
+    title="Triton decoding on latents by mma.sync: Q, num_stages - 1 copies of latents and V, P in shared memory; "
+    "O in registers",
     cite=f"{_SOURCE}: _decode_grouped_att_m_fwd; a kernel of these tiles compiled by Triton 3.9.0 for sm_80 to sm_120",
     shared=(Shared(Q), Shared(K, (stages - 1) * (1 + _PART)), Shared(S, dtype="io")),
     phases=((Fragment(O), Fragment(S), Fragment(K, "io", share=Rational(2, 3))),),

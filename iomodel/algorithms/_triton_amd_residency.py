@@ -27,7 +27,7 @@ def _in_lds(copies: Expr) -> Reused:
 
 POWERS = (16, 32, 64, 128, 256)
 CDNA_3 = Residency(
-    title="Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
+    title="Triton attention on CDNA 3: num_stages - 1 copies of K and V in LDS; Q, S and O in registers",
     cite="Triton 3.9.0 for gfx942, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
     shared=(_in_lds(stages - 1),),
     phases=((*(Fragment(tile, "io") for tile in (Q, K, V, S)), Fragment(S, share=2), Fragment(O)),),
@@ -45,7 +45,7 @@ CDNA_3 = Residency(
 _COPIES = stages * Min(1, stages - 1)
 CDNA_4 = replace(
     CDNA_3,
-    title="Triton attention on CDNA 4: K and V in LDS; Q, S and O in registers",
+    title="Triton attention on CDNA 4: num_stages copies of K and V in LDS; Q, S and O in registers",
     cite="Triton 3.9.0 for gfx950, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
     shared=(_in_lds(_COPIES),),
     stages=(1, 2, 3, 4, 5),

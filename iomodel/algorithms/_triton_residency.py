@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Max, Min, Rational, floor
 
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_r, d_v, stages, warps
@@ -35,7 +36,7 @@ def _registers(accumulators: Rational, scores: Rational, accesses: Rational) -> 
 
 
 MMA = Residency(
-    title="Triton attention by mma.sync: Q, K, V in shared memory; S and O in registers",
+    title="Triton attention by mma.sync: Q, num_stages - 1 copies of K and V in shared memory; S and O in registers",
     cite="Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
     shared=(Shared(Q), _streamed(stages - 1), Shared(S, _SHORTER_THAN_O, "io")),
     phases=_registers(Rational(3, 2), Rational(27, 20), Rational(4, 5)),
@@ -52,13 +53,14 @@ MMA = Residency(
 """The weights of the registers are set on compiled kernels, and not exact."""
 MMA_SHORT = replace(
     MMA,
-    title="Triton attention by mma.sync, up to 32 query rows: Q, K, V in shared memory; S and O in registers",
+    title="Triton attention by mma.sync, up to 32 query rows: Q, num_stages - 1 copies of K and V in shared memory; "
+    "S and O in registers",
     sizes=(SHORT, MMA.sizes[1]),
     architectures=("sm_90", "sm_100", "sm_103"),
 )
 WGMMA = replace(
     MMA,
-    title="Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
+    title="Triton attention by wgmma: Q, num_stages copies of K and V in shared memory; S and O in registers",
     shared=(Shared(Q), _streamed(stages * _PIPELINED)),
     phases=_registers(Rational(7, 5), Rational(13, 10), Rational(11, 5)),
     overhead=5,
@@ -70,7 +72,7 @@ WGMMA = replace(
 )
 TCGEN05 = replace(
     WGMMA,
-    title="Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
+    title="Triton attention by tcgen05: Q, num_stages copies of K and V in shared memory; S, P and O in tensor memory",
     shared=(*WGMMA.shared, Shared(m, _BARRIERS / (4 * B_r))),
     phases=_registers(Integer(1), Rational(7, 5), Rational(1, 2)),
     overhead=44,
@@ -82,12 +84,22 @@ TCGEN05 = replace(
 )
 TCGEN05_SHORT = replace(
     TCGEN05,
-    title="Triton attention by tcgen05, 64 query rows: Q, K, V in shared memory; S, P and O in tensor memory",
+    title="Triton attention by tcgen05, 64 query rows: Q, num_stages copies of K and V in shared memory; "
+    "S, P and O in tensor memory",
     sizes=((64,), MMA.sizes[1]),
     tensor=(Reused((Shared(O, 4, "fp32"),), (Shared(S, 2, "fp32"),)),),
 )
 """Half of the lanes of a column are empty, and the columns are those of two O or of one S."""
 FORWARD = (MMA, MMA_SHORT, WGMMA, TCGEN05, TCGEN05_SHORT)
+EXECUTION = replace(
+    PIPELINED,
+    cite=f"{PIPELINED.cite}; triton-lang/triton, lib/Dialect/TritonGPU/Transforms/Pipeliner: with two stages a tile is "
+    "requested one trip before its use, and a product ends before the next request",
+    waiting=2,
+    awaited_clocks=500,
+)
+"""A trip with two stages takes 500 clocks more than with three, with one stage 500 more and the way of its bytes:
+working rows of `flash2` in tests/measured/gpu/h200-sxm.jsonl.gz with one block on an SM."""
 _TUNED = ((64, 128), (32, 64, 128))
 TRITON = Implementation(
     "triton",
@@ -101,4 +113,5 @@ TRITON = Implementation(
             replace(TCGEN05_SHORT, warps=(4, 8), stages=(2, 3, 4), sizes=((64,), _TUNED[1])),
         )
     },
+    execution={"forward": EXECUTION},
 )

@@ -22,7 +22,7 @@ INTERNAL = 70
 
 app = typer.Typer(
     cls=LazyGroup,
-    help=("Example: iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128"),
+    help="Example: iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128",
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

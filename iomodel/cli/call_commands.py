@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.devices_compared import DEVICES, compare_devices, devices_of
-from iomodel.cli.documented import function, given, of
+from iomodel.cli.documented import GROUPS, function, given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.numbers import integer
 from iomodel.cli.output import emit
@@ -29,6 +31,7 @@ from iomodel.cli.shared_options import (
     MEMORY,
     OBJECTIVE,
     RANKED,
+    SYMBOLS,
     TILE,
     WORKLOAD,
     Algorithm,
@@ -36,16 +39,18 @@ from iomodel.cli.shared_options import (
     algorithm_names,
 )
 from iomodel.cli.signature import option, several, switch, with_options
-from iomodel.cli.theory_commands import options_by_name
-from iomodel.common.display import group
+from iomodel.common.display import Table, group
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError
+from iomodel.nests.alphabet import LAUNCH_NAMES, SHAPES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import as_call
 
 if TYPE_CHECKING:
+    from iomodel.counting.without_tiles import WithoutTiles
     from iomodel.solving.tile_times import TileTimes
+    from iomodel.studies.diagnosis.diagnose import Diagnosis
 
 Compared = Annotated[
     list[str] | None,
@@ -58,6 +63,16 @@ Compared = Annotated[
 MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
 """Options of `tiles` that a map of times takes."""
 PARAMETERS = "timing.parameters:Parameters"
+RESULTS = (".json", ".jsonl", ".log", ".txt")
+"""Endings of files that are results even where there is no such file."""
+RUN = "planning.judge_run:judge_run"
+Judged = Annotated[
+    str,
+    typer.Argument(
+        help="An algorithm, or a file: the result of a benchmark of serving, or the start-up log of an engine.",
+        autocompletion=algorithm_names,
+    ),
+]
 LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch")
 TRACE = "studies.trace.trace:trace"
 SHOWN = 20
@@ -68,9 +83,13 @@ TRACED = [
     switch("force", "Replace existing files.", "Trace"),
 ]
 PATTERN = option("pattern", "Text in the names of the call's kernels: a regular expression.", "Report", "TEXT")
+UNLIKELY = 100
+"""Measured over predicted time from which a number without a unit is taken for a slip [-]."""
 Report = Annotated[
     str, typer.Argument(help="A CSV of ncu --csv, or an .ncu-rep file.", metavar="FILE", show_default=False)
 ]
+ESTIMATE = "studies.estimate:estimate"
+WITHOUT_TILES = "counting.without_tiles:without_tiles"
 DIAGNOSE = "studies.diagnosis.diagnose:diagnose"
 MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks")
 Contenders = Annotated[
@@ -229,9 +248,11 @@ def _device(arguments: Mapping[str, Any]) -> str:
     return str(arguments["hardware"])
 
 
-@with_options(WORKLOAD, TILE, ALGORITHM)
+@with_options(WORKLOAD, of(ESTIMATE, "Device", "hardware"), [IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
-    """Count the traffic and the operations of an algorithm at given tiles.
+    """Count the traffic and the operations of an algorithm at given tiles, or at those of a device's kernel.
+
+    Without tiles and a device: what no tile decides.
 
     Example:
       iomodel cost flash2 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64
@@ -239,10 +260,43 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.counting.cost import cost as count
 
     sizes, chosen = values.tiles(arguments), values.options(arguments)
-    emit(count(algorithm, values.workload(arguments, algorithm), sizes, **chosen), json)
+    call, kernels = values.workload(arguments, algorithm), arguments["implementation"]
+    if arguments["hardware"] is not None:
+        device = arguments["hardware"]
+        estimated = function(ESTIMATE)(algorithm, call, device, sizes or None, implementation=kernels, **chosen)
+        emit(estimated.cost, json)
+        return
+    if kernels is not None:
+        raise InputError("implementation: given without hardware; allowed: with --hardware, a device")
+    if not sizes.keys() - LAUNCH_NAMES:
+        free = function(WITHOUT_TILES)(algorithm, call, **chosen)
+        if free.tiles:
+            emit(_plain(algorithm, free) if json else _shown(algorithm, free), json, kind="cost-without-tiles")
+            return
+    emit(count(algorithm, call, sizes, **chosen), json)
 
 
-@with_options(KIND, ALGORITHM)
+def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
+    """Return what no tile decides, ready for JSON."""
+    figures = {"compulsory": free.compulsory.to_dict(), "useful_flops": free.useful_flops, "intensity": free.intensity}
+    return {"algorithm": algorithm, **figures, "needed_tiles": list(free.tiles)}
+
+
+def _shown(algorithm: str, free: WithoutTiles) -> Table:
+    """Show what no tile decides, and name the tiles that the rest needs."""
+    rows = [
+        ("compulsory traffic", f"{free.compulsory.elements:,}", "elements"),
+        ("compulsory traffic", f"{free.compulsory.bytes:,}", "B"),
+    ]
+    if free.useful_flops is not None:
+        rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))
+        rows.append(("intensity at compulsory traffic", f"{free.intensity:,.4g}", "FLOP/B"))
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in free.tiles)
+    note = f"the traffic of {algorithm} needs tiles: {options}; or --hardware, for those of a device's kernel"
+    return Table(f"{algorithm}, whatever its tiles", ("", ">value", "unit"), rows, [note])
+
+
+@with_options(KIND, SYMBOLS, TILE, ALGORITHM)
 def formula(
     algorithm: Algorithm,
     *,
@@ -264,6 +318,8 @@ def formula(
 ) -> None:
     """Print the exact formulas; the widths of a window and an unspecified number of splits stay symbolic.
 
+    Numbers given for symbols take their places.
+
     Example:
       iomodel formula flash2 --mask causal --paged
     """
@@ -275,21 +331,33 @@ def formula(
     if aligned and (json or latex):
         raise InputError(f"aligned: given with {'latex' if latex else 'json'}; allowed: for formulas as text")
     direction = arguments["direction"] or "forward"
-    chosen = options_by_name(arguments)
+    chosen, numbers = values.options_by_name(arguments), values.tiles(arguments, (*SYMBOLS, *TILE))
     if leading:
+        _check_symbols(algorithm, (), numbers)
         best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
+        best = best.subs(numbers) if numbers else best
         emit(
             best.latex() if latex else best if json else stacked(str(best)) if aligned else str(best),
             json and not latex,
         )
         return
     formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
+    _check_symbols(algorithm, formulas.tiles, numbers)
+    formulas = formulas.subs(numbers) if numbers else formulas
     formulas = formulas.square() if square else formulas
     if json:
-        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
+        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True, kind="expressions")
     else:
         text = formulas.latex() if latex else readable(formulas)
         emit(stacked(text) if aligned else text)
+
+
+def _check_symbols(algorithm: str, tiles: tuple[str, ...], numbers: Mapping[str, int]) -> None:
+    """Raise InputError for a number of a symbol that no formula of the algorithm has."""
+    known = (*(entry.name for entry in SHAPES[find_algorithm(algorithm).answers]), *tiles)
+    for name in numbers:
+        if name not in known:
+            raise UnknownNameError(f"symbol of {algorithm}", name, known)
 
 
 @with_options(WORKLOAD, [DEVICES, IMPLEMENTATION], LAUNCHED, TILE, LAUNCHES, ALGORITHM)
@@ -332,20 +400,37 @@ def audit(report: Report, algorithm: Algorithm, *, json: Json = False, **argumen
     emit(held_against(report, {arguments["pattern"]: predicted}), json)
 
 
-@with_options([DEVICE], LAUNCHES)
-def judge(algorithm: Algorithm = "flash2", *, json: Json = False, **arguments: Any) -> None:
-    """Evaluate the estimates against the attention calls timed by a calibration.
+@with_options(
+    [DEVICE],
+    LAUNCHES,
+    of(RUN, "Benchmark", "model replicas engine precision kv_dtype prompt output clients", replicas="Replicas (one)."),
+    of(GROUPS["layout"].path, "Benchmark", "tensor_parallel pipeline_parallel expert_parallel"),
+)
+def judge(subject: Judged = "flash2", *, json: Json = False, **arguments: Any) -> None:
+    """Evaluate the estimates against a calibration, or a plan against the result of a benchmark or a start-up log.
+
+    SUBJECT is an algorithm, whose calls a calibration has timed; or the file that a benchmark or an engine has written.
 
     Example:
       iomodel judge flash2 --hardware my-gpu.yaml
     """
+    if Path(subject).suffix in RESULTS or Path(subject).is_file():
+        emit(function(RUN)(subject, **given(arguments, RUN), **_layout_of(arguments)), json)
+        return
     from iomodel.studies.judge import judge as run
     from iomodel.timing.parameters import Parameters
 
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))
-    emit(run(algorithm, arguments["hardware"], parameters=parameters), json)
+    emit(run(subject, arguments["hardware"], parameters=parameters), json)
+
+
+def _layout_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the layout of a benchmark, if the command line has one."""
+    layout = GROUPS["layout"].path
+    degrees = given(arguments, layout, "tensor_parallel pipeline_parallel expert_parallel")
+    return {"layout": function(layout)(**degrees)} if degrees else {}
 
 
 @with_options(WORKLOAD, of(TRACE, "Trace", "hardware most_events"), TILE, TRACED, ALGORITHM)
@@ -371,7 +456,7 @@ def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     emit(recorded.to_dict(most) if json else recorded.shown(most), json)
 
 
-@with_options(MEASURED, WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM)
+@with_options(MEASURED, WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Explain a measured time: the limiting resource, the wasted work, and the remedies.
 
@@ -382,8 +467,22 @@ def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     require(arguments, ("time", "hardware"))
     sizes = values.tiles(arguments)
     chosen = values.options(arguments)
-    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks")
-    emit(function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen), json)
+    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks implementation")
+    diagnosis = function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen)
+    _check_unit(arguments["time"], diagnosis)
+    emit(diagnosis, json)
+
+
+def _check_unit(text: str, diagnosis: Diagnosis) -> None:
+    """Raise InputError for a time without a unit, far above the predicted one, of which fewer seconds were meant."""
+    slower = diagnosis.seconds / diagnosis.estimate.seconds
+    if text.strip()[-1:].isalpha() or slower <= UNLIKELY:
+        return
+    unit = "ms" if slower <= UNLIKELY * 1e3 else "us"
+    raise InputError(
+        f"time: {text} given without a unit, {slower:,.0f} x the predicted time; allowed: with a unit, such as "
+        f"'{text}{unit}', or '{text}s' for seconds"
+    )
 
 
 @with_options(*CROSSED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from iomodel.devices.calibration.experiments import GROUPS
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, family, shown
 from iomodel.models.model_tables import CONTEXT
+
+if TYPE_CHECKING:
+    from iomodel.devices.device import Hardware
 
 Name = Annotated[
     str | None,
@@ -77,11 +80,17 @@ def hardware(
 
     names = None if name is None else family_of(name, _real(name))
     if name is not None and not names:
-        emit(find(name), json)
+        device = find(name)
+        emit(_figures(device) if json else device, json)
     elif json:
-        emit({device: entry.to_dict() for device, entry in every_device(names).items()}, json)
+        emit({device: _figures(entry) for device, entry in every_device(names).items()}, json)
     else:
         emit(overview(names))
+
+
+def _figures(device: Hardware) -> dict[str, Any]:
+    """Return the figures of a device, and the ridge point of each type [FLOP/B]."""
+    return {**device.to_dict(), "ridge": device.ridge}
 
 
 def _real(name: str) -> list[str]:

@@ -210,9 +210,10 @@ def _parser(name: str, command: Any) -> Any:
     app = command
     if not isinstance(command, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-        app.command(name, cls=PlainCommand)(command)
+        app.command(name)(command)
     for registered in app.registered_commands:
         with_signature(registered.callback)
+        registered.cls = PlainCommand
     parser: Any = typer.main.get_command(app)
     parser.name = name
     return parser

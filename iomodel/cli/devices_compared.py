@@ -39,7 +39,11 @@ def compare_devices(devices: list[str], answer: Callable[[str], Any], as_json: b
     if len(refused) == len(answers):
         raise refused[0]
     if as_json:
-        emit({"devices": {device: _plain(found) for device, found in answers.items()}}, as_json=True)
+        emit(
+            {"devices": {device: _plain(found) for device, found in answers.items()}},
+            as_json=True,
+            kind="devices-compared",
+        )
         return
     rows = [_row(device, found) for device, found in answers.items()]
     timed = [row[-1] for row in rows if isinstance(row[-1], float)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -26,8 +27,9 @@ class HelpTable(Table):
 
 MOST = 40
 """Most options that a help page shows without --help-all."""
+OWN = "Options of the algorithm"
 LATE = (
-    *("Tiles", "Features", "Linear layer", "MLP", "Cross-entropy", "Recurrence", "Options of the algorithm"),
+    *("Tiles", "Features", "Linear layer", "MLP", "Cross-entropy", "Recurrence", OWN),
     *("Adapters", "Speculation", "Prefix cache"),
 )
 """Panels whose options a help page shows last, where it has room; those of a named algorithm come first of them."""
@@ -37,7 +39,7 @@ NARROW, NAME = 79, 13
 
 def first(parameters: Sequence[Any], *, own: bool) -> list[Any]:
     """Select the parameters that a help page shows first, in their order; `own` for the page of one algorithm."""
-    late = (*LATE[6:7], *LATE[:6], *LATE[7:]) if own else LATE
+    late: Sequence[Any] = sorted(LATE, key=lambda panel: panel != OWN) if own else LATE
 
     def rank(parameter: Any) -> int:
         panel = getattr(parameter, "rich_help_panel", None)
@@ -50,25 +52,14 @@ def first(parameters: Sequence[Any], *, own: bool) -> list[Any]:
 def front_page(about: str, readers: Mapping[str, Mapping[str, str]]) -> str:
     """Write the help page of all commands, what each answers, by reader."""
     width = get_terminal_size().columns
-    wide = width >= NARROW
-    lines = [
-        *wrap(
-            "Usage: iomodel COMMAND [ARGUMENT] [OPTIONS]; the options: iomodel COMMAND --help",
-            width,
-            break_on_hyphens=False,
-        )
-    ]
-    lines += wrap(about, width, break_on_hyphens=False)
+    wide, fill = width >= NARROW, partial(wrap, width=width, break_on_hyphens=False)
+    lines = fill("Usage: iomodel COMMAND [ARGUMENT] [OPTIONS]; the options: iomodel COMMAND --help") + fill(about)
     for reader, commands in readers.items():
         cells = [f"  {name:{NAME}}{text}" for name, text in commands.items()]
         rows = zip_longest(cells[::2], cells[1::2], fillvalue="") if wide else ((cell, "") for cell in cells)
         lines += [reader, *(f"{left:{NARROW // 2}}{right}".rstrip() for left, right in rows)]
-    return "\n".join(
-        [
-            *lines,
-            *wrap("Options: --help, --version, --install-completion, --show-completion", width, break_on_hyphens=False),
-        ]
-    )
+    lines += fill("Options: --help, --version, --install-completion, --show-completion")
+    return "\n".join(lines)
 
 
 def shown(parameters: Iterable[Any]) -> list[Any]:

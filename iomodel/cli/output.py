@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from iomodel.common.headers import package_version, schema_named
 from iomodel.errors import InputError
 
 PIPE_WIDTH = 120
@@ -21,15 +22,14 @@ class ReaderLeftError(Exception):
     """The reader of the output has closed the pipe. Not an OSError, which the option parser would handle."""
 
 
-def emit(answer: Any, as_json: bool = False, *, explained: bool = False) -> None:
-    """Print a result: its `to_dict` (or a dict) as one JSON object, or a text or table.
+def emit(answer: Any, as_json: bool = False, *, explained: bool = False, kind: str | None = None) -> None:
+    """Print a result: its `to_dict`, or a dict of a kind, as one JSON object with its schema, or a text or table.
 
     In a terminal the last line of a table that a page explains names the page.
     """
     try:
         if as_json:
-            plain = answer if isinstance(answer, dict) else answer.to_dict()
-            _write(json.dumps(plain, indent=2, allow_nan=False))
+            _write(json.dumps(_headed(answer, kind), indent=2, allow_nan=False))
         else:
             _write(answer if isinstance(answer, str) else _drawn(answer))
             if explained and sys.stdout.isatty():
@@ -42,6 +42,13 @@ def emit(answer: Any, as_json: bool = False, *, explained: bool = False) -> None
         raise InputError(
             f"output: the answer cannot be printed ({error.strerror}); allowed: a terminal, or a disk with space"
         ) from None
+
+
+def _headed(answer: Any, kind: str | None) -> dict[str, Any]:
+    """Return plain data; those of a kind begin with its schema and the version."""
+    plain: dict[str, Any] = answer if isinstance(answer, dict) else answer.to_dict()
+    header = {} if kind is None else {"schema": schema_named(kind), "iomodel": package_version()}
+    return header | plain
 
 
 def _drawn(answer: Any) -> str:
@@ -83,4 +90,4 @@ def refuse(message: object, kind: str, as_json: bool) -> None:
     complain(message)
     if as_json:
         error = {"code": kind, "message": " ".join(str(message).split())}
-        emit({"schema": "iomodel.error/1", "error": error}, as_json=True)
+        emit({"error": error}, as_json=True, kind="error")

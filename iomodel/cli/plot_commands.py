@@ -11,7 +11,6 @@ from iomodel.cli import call_commands as calls
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.call_commands import timed_tiles
-from iomodel.cli.commands import PlainCommand
 from iomodel.cli.documented import given, of
 from iomodel.cli.numbers import sizes
 from iomodel.cli.output import emit
@@ -63,7 +62,7 @@ def _root(context: typer.Context) -> None:
         raise InputError(f"plot: no picture given; allowed: {names}; see 'iomodel plot --help'")
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw estimates under the roofs of a device.
@@ -76,7 +75,7 @@ def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) ->
     _drawn("roofline", arguments, json, lambda: draw(_estimates(algorithms, arguments), arguments["hardware"]))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the estimated time of every resource, with the limiting one marked.
@@ -89,7 +88,7 @@ def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     _drawn("breakdown", arguments, json, lambda: draw(_estimates(algorithms, arguments)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICES, SRAM], TILES, ALGORITHM, FILE)
 def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw requests against SRAM, with the lower bounds.
@@ -111,7 +110,7 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
     _drawn("traffic", arguments, json, draw)
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], TIMED, ALGORITHM, FILE)
 def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the time of every tile that fits a device, with the fastest and the shipped tile marked.
@@ -124,7 +123,7 @@ def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     _drawn("times", arguments, json, lambda: draw(timed_tiles(algorithm, arguments)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE], BARE, [IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the feasible tiles, coloured by their traffic, and mark a given tile.
@@ -144,7 +143,7 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     _drawn("feasible", arguments, json, draw)
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE], TILE, ALGORITHM, FILE)
 def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the schedule of a small call: each tile that moves, a lane for each tensor.
@@ -160,7 +159,7 @@ def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     _drawn("moves", arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the buffers of a thread block in shared memory, registers and tensor memory, by default of the shipped tile.
@@ -178,7 +177,7 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     )
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(*calls.CROSSED, FILE)
 def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: Any) -> None:
     """Draw traffic, work or time of algorithms over a length, and mark where the best one changes.
@@ -191,7 +190,7 @@ def crossover(algorithms: calls.Contenders, *, json: Json = False, **arguments: 
     _drawn("crossover", arguments, json, lambda: draw(calls.crossed(algorithms, arguments)))
 
 
-@plot.command(cls=PlainCommand)
+@plot.command()
 @with_options(*calls.STEPPED, FILE)
 def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the least traffic at every size of the memory, above the lower bound for every schedule.
@@ -229,4 +228,4 @@ def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[
     path = save(figure, output, overwrite=overwrite)
     title, caption = " ".join(figure.get_suptitle().split()), figure.caption
     answer = {"output": str(path), "title": title, "caption": caption, "bytes": path.stat().st_size}
-    emit(answer if json else f"{title}: {path}", json)
+    emit(answer if json else f"{title}: {path}", json, kind="plot")

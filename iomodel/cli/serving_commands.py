@@ -28,6 +28,8 @@ TIMED = ("batch", "clients", "load", "ttft", "tpot", "sensitivity", "emit")
 """Options of a plan that need times."""
 UNSIZED = "no prompt and output given, such as --prompt 2048 --output 256"
 RANKS = "Ranks that divide the heads and the widths of each layer (the best of a search)."
+SEARCHED = of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS)
+"""Degrees of a layout, of which a search completes those that are not given."""
 
 Model = Annotated[
     str,
@@ -68,9 +70,9 @@ EMIT = option(
 
 
 def service(path: str) -> list[Callable[[], Options]]:
-    """Declare the service options that a function takes."""
+    """Declare the options of a service with the parameters of a function."""
     types = "dtype weight_dtype kv_dtype linear_dtype precision page_size attention_algorithm"
-    groups = [group.options for name, group in GROUPS.items() if name in SERVICE[path].split()]
+    groups = [group.options for group in GROUPS.values() if group is not LAYOUT]
     return [
         of(path, "Types", types),
         of(path, "Memory", "memory_utilization overhead_bytes engine step_tokens step_requests moe_backend"),
@@ -78,15 +80,11 @@ def service(path: str) -> list[Callable[[], Options]]:
     ]
 
 
-SERVICE = dict.fromkeys((PLAN, STEP, FLEET, PARETO, SIMULATION, POOLS), "prefix_cache speculation lora")
-"""Objects among the service options of a function."""
-
-
 @with_options(
     of(PLAN, "Request", "prompt output batch clients load ttft tpot"),
     [DEVICE],
     of(PLAN, "Layout", "count"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(PLAN),
     of(PLAN, "Output", "sensitivity"),
     [EMIT],
@@ -110,13 +108,12 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
     prices = _price_table(price, [arguments["hardware"]])
     if prices is not None:
         question["price"] = _only_price(prices, arguments["hardware"])
-    named: Any = model
     try:
-        answer = _answer(PLAN, named, **question)
+        answer = _answer(PLAN, model, **question)
     except (NotTimedError, MissingRateError) as error:
         if arguments["emit"] is not None:
             raise
-        emit(_memory_alone(named, question, str(error)), json)
+        emit(_memory_alone(model, question, str(error)), json)
         return
     _emit_plan(answer, arguments["emit"], json)
 
@@ -168,7 +165,7 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
 @with_options(
     of(FLEET, "Request", "prompt output"),
     of(FLEET, "Fleet", "load ttft tpot objective max_devices deviations"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(FLEET),
     [EMIT],
 )
@@ -194,7 +191,7 @@ def fleet(
     of(PARETO, "Request", "prompt output"),
     of(PARETO, "Search", "batches weight_dtypes kv_dtypes replica_devices power_utilization"),
     of(PARETO, "Targets", "load ttft tpot percentile"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(PARETO),
     [
         option("out", "A picture (.png, .svg) or a table of all points (.csv).", "Output", "FILE"),
@@ -253,11 +250,11 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
 
 
 @with_options(
-    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests seed", arrivals="A CSV "
-       "file with the columns arrival, prompt and output."),
+    of(SIMULATION, "Requests", "prompt output lengths arrivals concurrency load requests scale seed", arrivals="A "
+       "file of requests, CSV or JSON: arrival, prompt, output, or the names that traces and benchmarks use."),
     [DEVICE],
     of(SIMULATION, "Engine", "policy token_budget batch host_seconds"),
-    of(LAYOUT.path, "Layout", LAYOUT.names, tensor_parallel=RANKS),
+    SEARCHED,
     *service(SIMULATION),
 )  # fmt: skip
 def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
@@ -317,7 +314,7 @@ def _emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     from iomodel.planning.engine_flags import engine_flags
 
     flags = engine_flags(result, engine)
-    emit(flags.to_dict() if as_json else flags.text, as_json)
+    emit(flags if as_json else flags.text, as_json)
 
 
 def _price_table(typed: list[str] | None, devices: Iterable[str] | None) -> dict[str, Any] | None:

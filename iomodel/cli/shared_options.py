@@ -20,7 +20,7 @@ from iomodel.cli.signature import option, switch
 from iomodel.common.display import escape_markup
 from iomodel.counting.options import known_options
 from iomodel.devices.device import list_hardware
-from iomodel.nests.alphabet import LAUNCH, OPTIONS, SHIPPED, TILES, Entry
+from iomodel.nests.alphabet import LAUNCH, OPTIONS, SHAPES, SHIPPED, TILES, Entry
 from iomodel.nests.feature_names import WORDS
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.call import Call, Direction, DType, KVType
@@ -270,3 +270,11 @@ DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", 
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
 TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in letters(TILES)]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]
+_TAKEN = {"page_size", *(parameter.name for parameter in (*KIND, *ALGORITHM))}
+_ASKED = [entry for kind, shape in SHAPES.items() if kind != "elementwise" for entry in shape]
+SYMBOLS = [
+    option(entry.name, f"{entry.meaning} {escape_markup(f'[{entry.unit}]')}.", "Symbols")
+    for entry in {entry.name: entry for entry in _ASKED}.values()
+    if entry.name not in _TAKEN
+]
+"""Numbers in place of the symbols of a formula."""

@@ -12,9 +12,9 @@ from iomodel.errors import InputError, shown
 
 TILES = re.compile(r"(\d+) ?[x,*] ?(\d+)")
 """Tiles of queries and keys as they are printed, such as 128x64."""
-TOGETHER = {"tiles": ("--block-q", "--block-kv"), "tile": ("--block-q", "--block-kv")}
+TOGETHER = dict.fromkeys(("tiles", "tile"), ("--block-q", "--block-kv"))
 """Options that one word with several numbers stands for."""
-VALUED = {"causal": ["--mask", "causal"], "is_causal": ["--mask", "causal"]}
+VALUED = dict.fromkeys(("causal", "is_causal"), ("--mask", "causal"))
 """Options with their value that one word stands for."""
 
 
@@ -44,9 +44,9 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
             written.append(word)
         elif meant := synonyms.same(key, [option[2:].replace("-", "_") for option in options]):
             written.append(f"--{meant.replace('_', '-')}{equals}{value}")
-        elif options.issuperset(TOGETHER.get(key, [""])):
+        elif key in TOGETHER and options.issuperset(TOGETHER[key]):
             written += _together(key, value if equals else rest.pop() if rest else "")
-        elif options.issuperset(VALUED.get(key, [""])[:1]):
+        elif key in VALUED and VALUED[key][0] in options:
             written += VALUED[key]
         elif (synonyms.same(key, arguments) or key) in arguments:
             written += [value] * bool(equals)  # an argument, whose value follows without an option

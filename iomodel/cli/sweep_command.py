@@ -96,7 +96,7 @@ def _plans(
     if path is not None:
         write(result, path)
     report = summary(result, None if path is None else os.fspath(path))
-    emit(report if json else group(tables(report)), json)
+    emit(report if json else group(tables(report)), json, kind="planned-sweep")
 
 
 def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:

@@ -10,22 +10,11 @@ from iomodel.cli import values
 from iomodel.cli.documented import given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import (
-    ALGORITHM,
-    KIND,
-    OF_LAYER,
-    OF_RECURRENCE,
-    WORKLOAD,
-    Algorithm,
-    Json,
-    algorithm_names,
-)
+from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, Json, algorithm_names
 from iomodel.cli.signature import with_options
 from iomodel.common import labels
 from iomodel.common.display import Table
-from iomodel.nests.feature_names import FEATURE_NAMES
 
-LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
 BOUNDS = "counting.bounds:lower_bounds"
 Bounded = Annotated[
     str | None,
@@ -35,12 +24,6 @@ Bounded = Annotated[
         show_default=False,
     ),
 ]
-
-
-def options_by_name(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Collect the options of an algorithm and the features of a call that a formula depends on."""
-    named = {name: True for name in (*FEATURE_NAMES, *LAYER_FEATURES) if arguments.get(name)}
-    return {**values.options(arguments), **named}
 
 
 @with_options(KIND, ALGORITHM)
@@ -59,28 +42,41 @@ def optimum(
     from iomodel.counting.optimum import optimum as derive
 
     direction = arguments["direction"] or "forward"
-    best = derive(algorithm, typed_mask(arguments), direction, **options_by_name(arguments))
+    best = derive(algorithm, typed_mask(arguments), direction, **values.options_by_name(arguments))
     emit(best.latex() if latex else best if json else str(best), json and not latex)
 
 
 @with_options(
-    WORKLOAD, of(BOUNDS, "Memory: exactly one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
+    WORKLOAD, of(BOUNDS, "Memory: at most one", "hardware sram_bytes sram_elements"), of(BOUNDS, "Solver", "units")
 )
 def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -> None:
     """Compute the lower bounds on HBM traffic in a memory, each with the class of schedules that it holds for.
 
+    Without a memory: the compulsory traffic, which no memory lessens.
+
     Example:
       iomodel bounds flash2 --q-len 8192 --head-dim 128 --sram-bytes '227 KiB'
     """
-    from iomodel.counting.bounds import lower_bounds
+    from iomodel.counting.bounds import lower_bounds, visible_pairs
+    from iomodel.counting.without_tiles import without_tiles
+    from iomodel.studies.comparison import counted_pairs
 
     call: Any = values.workload(arguments, algorithm)
     found = lower_bounds(
         call, algorithm=algorithm, **given(arguments, BOUNDS, "hardware sram_bytes sram_elements units")
     )
+    anywhere = not given(arguments, BOUNDS, "hardware sram_bytes sram_elements")
+    intensity = without_tiles(algorithm, call).intensity if anywhere and algorithm else None
     if json:
-        emit({"bounds": {name: bound.to_dict() for name, bound in found.items()}}, as_json=True)
+        least = {} if intensity is None else {"intensity": intensity}
+        values_of = {name: bound.to_dict() for name, bound in found.items()}
+        emit({"bounds": values_of, "visible_pairs": visible_pairs(call), **least}, as_json=True, kind="bounds")
         return
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
     title = f"lower bounds on the {labels.REQUESTS} of {algorithm or 'every schedule that forms each product once'}"
-    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows))
+    notes = counted_pairs(call)
+    if intensity is not None:
+        notes.append(f"intensity at this traffic: {intensity:,.4g} FLOP/B of the visible pairs")
+    if anywhere:
+        notes.append("the other bounds need a memory: one of --hardware, --sram-bytes, --sram-elements")
+    emit(Table(title, ("bound", ">elements", ">bytes", "holds for"), rows, notes))

@@ -11,9 +11,10 @@ from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.documented import given
 from iomodel.cli.masks import BELONGS, mask
 from iomodel.cli.numbers import integer, integers, pairs, real
-from iomodel.cli.shared_options import LAUNCHED, TILE
+from iomodel.cli.shared_options import LAUNCHED, OF_LAYER, OF_RECURRENCE, TILE
 from iomodel.counting.options import known_options
 from iomodel.errors import InputError
+from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.mlp import MLP, Experts
@@ -30,6 +31,7 @@ REALS = ("softcap", "dropout")
 TEXTS = ("dtype", "direction", "kv_dtype", "kv_scales", "weight_dtype", "out_dtype", "gate")
 BELONGS_TO_CALLS = tuple(dict.fromkeys(["mask", "align", *(name for names in BELONGS.values() for name in names)]))
 """Options of the masks."""
+LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
 
 
 def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
@@ -133,6 +135,12 @@ def options(arguments: Arguments) -> dict[str, Any]:
     typed = {name: arguments[name] for name in known if _typed(arguments, name)}
     integral = {name for name, default in known.items() if type(default) is int}
     return {name: integer(name, value) if name in integral else value for name, value in typed.items()}
+
+
+def options_by_name(arguments: Arguments) -> dict[str, Any]:
+    """Collect the options of an algorithm and the features of a call that a formula depends on."""
+    named = {name: True for name in (*FEATURE_NAMES, *LAYER_FEATURES) if arguments.get(name)}
+    return {**options(arguments), **named}
 
 
 def tiles(arguments: Arguments, taken: Iterable[Parameter] = (*LAUNCHED, *TILE)) -> dict[str, int]:

@@ -34,7 +34,15 @@ def schema_of(kind: type) -> str:
     >>> schema_of(EstimateArray)
     'iomodel.estimate-array/1'
     """
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
+    return schema_named(re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower())
+
+
+def schema_named(name: str) -> str:
+    """Return the schema of plain data with a name.
+
+    >>> schema_named("error")
+    'iomodel.error/1'
+    """
     return f"iomodel.{name}/{FIRST}"
 
 

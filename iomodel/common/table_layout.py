@@ -33,7 +33,7 @@ def laid_out(table: Table, width: int) -> Iterator[Any]:
     layout = _Layout.of(table, width)
     yield layout.stacked() if layout.widths is None else layout.drawn()
     left = ", ".join(name for place, name in enumerate(layout.names) if place not in layout.shown)
-    notes = [f"left out at this width: {left}"] * bool(left) + [*table.notes]
+    notes = [*table.notes, *[f"left out at this width: {left}"] * bool(left)]
     if notes:
         yield from (_styled(note, "italic") for note in notes)
         yield ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,25 @@ def spec_names(folder: str, prefix: str = "") -> list[str]:
     files_in_folder = (specs_folder() / folder).iterdir()
     names = sorted(item.name.removesuffix(".yaml") for item in files_in_folder if item.name.endswith(".yaml"))
     return [name for name in names if name.startswith(prefix.lower())]
+
+
+def spelled_alike(given: str, names: Iterable[str]) -> list[str]:
+    """Select the names with the letters and numbers of a text, whatever separates them, in letters of either case.
+
+    Two numbers in a row stay apart, so that Qwen2-57B is not Qwen2.5-7B.
+
+    >>> spelled_alike("RTX 4090", ["rtx4090", "rtx5090"]), spelled_alike("qwen2-57b", ["qwen2.5-7b"])
+    (['rtx4090'], [])
+    """
+    key = _parts(given)
+    return [name for name in names if key and _parts(name) == key]
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Split a name into runs of digits and runs of letters, which separators do not end."""
+    parts = re.findall(r"[0-9]+|[^\W0-9_]+", name.lower())
+    joined = re.sub(r"(?<=[^\W0-9_]) (?=[^\W0-9_])", "", " ".join(parts))
+    return tuple(joined.split())
 
 
 def read_shipped(name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.compiled_algorithm import CompiledAlgorithm, Formulas, tally, total
 from iomodel.counting.kinds import FormulaKind, check_kind, kind_of
 from iomodel.counting.options import check_options, structural
+from iomodel.counting.quantities import FIXED_SIZES
 from iomodel.counting.requirements import check_requirements
 from iomodel.counting.result import Cost
 from iomodel.counting.store import record
@@ -55,6 +57,15 @@ class CutAxis:
     length: str
     formula: Formulas | None
     packed: bool
+
+
+def element_size(dtype: str, numbers: Mapping[str, Any]) -> Fraction:
+    """Return the size of an element of a kind of dtype, from the numbers of a call [B]."""
+    if dtype in FIXED_SIZES:
+        return Fraction(FIXED_SIZES[dtype])
+    if dtype in ("kv", "weight"):
+        return Fraction(numbers[f"{dtype}_size"], 32)
+    return Fraction(numbers["element_size" if dtype == "io" else "out_element_size"])
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,14 @@ class BoundCall:
             FrozenDict(dict(zip(self.compiled.writes, values.writes, strict=True))),
             **values.by_name,
         )
+
+    @property
+    def element_bytes(self) -> dict[tuple[str, str], Fraction]:
+        """Size of an element of each tensor that is read or written, but for one that changes its dtype [B]."""
+        numbers, compiled = self.workload.longest.numbers, self.compiled
+        keys = [*(("reads", name) for name in compiled.reads), *(("writes", name) for name in compiled.writes)]
+        kinds = zip(keys, compiled.quantities.dtypes, strict=True)
+        return {key: element_size(dtype, numbers) for key, dtype in kinds if dtype is not None}
 
     def lengths(self, axis: CutAxis) -> list[int]:
         """Return the lengths that a tile along an axis cuts, longest first [rows]."""

@@ -204,13 +204,15 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 def _memory(
     call: Workload, hardware: Hardware | str | None, sram_elements: int | None, sram_bytes: int | str | None
 ) -> tuple[int, int | None]:
-    """Return the on-chip memory [elements], [B] where it is in bytes; raise InputError unless there is exactly one."""
+    """Return the on-chip memory [elements], 0 if none is given, and [B] where it is in bytes; refuse several."""
     sources = [value for value in (hardware, sram_elements, sram_bytes) if value is not None]
-    if len(sources) != 1:
+    if len(sources) > 1:
         raise InputError(
-            f"hardware, sram_elements, sram_bytes: {len(sources)} values given; allowed: exactly one, such as "
+            f"hardware, sram_elements, sram_bytes: {len(sources)} values given; allowed: at most one, such as "
             "'h100-sxm5'"
         )
+    if not sources:
+        return 0, None
     if sram_elements is not None:
         return as_integer("sram_elements", sram_elements), None
     given = sram_bytes if hardware is None else as_device(hardware).on_chip_per_block
@@ -251,8 +253,9 @@ def lower_bounds(
     Returns
     -------
     dict of str to Bound
-        ``compulsory`` always; others where the algorithm is in the class and M is large enough for the proof; the
-        `holds_for` of each names the class in words. For an approximation of attention only the output is a bound.
+        ``compulsory`` always, and alone where no memory is given; others where the algorithm is in the class and M is
+        large enough for the proof; the `holds_for` of each names the class in words. For an approximation of attention
+        only the output is a bound.
 
     Examples
     --------
@@ -263,6 +266,8 @@ def lower_bounds(
     (1048576, 5368710)
     >>> iomodel.lower_bounds(w, sram_elements=51200)["exact"].elements
     5416710
+    >>> list(iomodel.lower_bounds(w))
+    ['compulsory']
     """
     first: Any = workload
     second: Any = hardware
@@ -285,7 +290,7 @@ def lower_bounds(
     call = as_call(call)
     compulsory, pairs, gradients, groups = _of_call(declaration, call)
     bounds = {"compulsory": compulsory}
-    if declaration is not None and declaration.approximates:
+    if not size or (declaration is not None and declaration.approximates):
         return bounds
     widths = 32 * call.element_size, call.kv_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
@@ -323,6 +328,15 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
         groups = tuple((heads * number, pairs) for number, pairs in enumerate(each, 1))
         known = call.memo["compulsory"] = Bound("compulsory", elements, size), pairs, gradients, groups
     return known
+
+
+def visible_pairs(workload: Workload) -> int | None:
+    """Count the pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention.
+
+    >>> visible_pairs(Attention(heads=2, q_len=4, head_dim=64, mask="causal"))
+    20
+    """
+    return _of_call(None, as_call(workload))[1] if isinstance(workload, Call) else None
 
 
 def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:
@@ -374,7 +388,7 @@ def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: Any) 
 def _of_shape(declaration: Algorithm, workload: Workload, size: int, units: int) -> dict[str, Bound]:
     """Return the bounds of a workload other than attention: the compulsory traffic and the bound of a product."""
     bounds = {"compulsory": _least_of_shape(declaration, workload)}
-    if "product" in declaration.classes and isinstance(workload, Linear):
+    if size and "product" in declaration.classes and isinstance(workload, Linear):
         products = workload.flops // 2
         pairs = workload.groups * workload.rows * workload.out_features if workload.gated else 0
         value = isqrt(4 * products**2 // size) - 2 * size * units - pairs

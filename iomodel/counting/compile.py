@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sympy import Expr, Integer, Symbol
@@ -20,7 +20,7 @@ from iomodel.counting.requirements import CompiledRequirement
 from iomodel.counting.terms import parts_of
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import OPTIONS, SHAPES
-from iomodel.nests.language import Nest, Per
+from iomodel.nests.language import Nest, Per, Tensor
 from iomodel.nests.symbols import BY_NAME, NAME_OF
 
 ONCE: tuple[Per, ...] = ("call", "heads", "kv_heads")
@@ -57,9 +57,18 @@ def compiled_quantities(
     compiled = compile_formulas(every, numbers, expressions.tiles, kind.operation)
     inputs = compiled.compiled.inputs[: len(compiled.compiled.inputs) - len(compiled.nodes)]
     once = _once(expressions, nest, view, inputs) if kind.operation == "attention" else None
-    return CompiledQuantities(
-        tuple(expressions.reads), tuple(expressions.writes), expressions.tiles, numbers, len(nest), compiled, once
-    )
+    reads, writes = tuple(expressions.reads), tuple(expressions.writes)
+    dtypes = (*_dtypes(reads, counts.moves(nest, view, counts.READS)),
+              *_dtypes(writes, counts.moves(nest, view, counts.WRITES)))  # fmt: skip
+    return CompiledQuantities(reads, writes, dtypes, expressions.tiles, numbers, len(nest), compiled, once)
+
+
+def _dtypes(names: Sequence[str], moved: Iterable[Tensor]) -> Iterator[str | None]:
+    """Yield the kind of dtype of each tensor; None for one that changes its dtype."""
+    every = [(tensor.name, tensor.dtype) for tensor in moved]
+    for name in names:
+        kinds = {dtype for at, dtype in every if at == name}
+        yield kinds.pop() if len(kinds) == 1 else None
 
 
 def _allocations(nest: Nest, view: View, per: Sequence[Per] = tuple(HOW_MANY)) -> list[Expr]:

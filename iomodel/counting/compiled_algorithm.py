@@ -120,10 +120,14 @@ class Formulas:
 @record
 @dataclass(frozen=True)
 class CompiledQuantities:
-    """The compiled formulas of all quantities of one algorithm, with the names of inputs and outputs."""
+    """The compiled formulas of all quantities of one algorithm, with the names of inputs and outputs.
+
+    `dtypes` are the kinds of dtype of the tensors of `reads`, then of `writes`; None for one that changes its dtype.
+    """
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
+    dtypes: tuple[str | None, ...]
     tiles: tuple[str, ...]
     numbers: tuple[str, ...]
     kernels: int

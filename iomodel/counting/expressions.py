@@ -136,8 +136,8 @@ class Expressions(Counts[Expr], PlainData):
         """
         from iomodel.nests.symbols import N, d
 
-        equal = {"q_len": N, "kv_len": N, "value_dim": d}
-        known = {name for values in self.substitutions for name in values}
+        known = {name: value for values in self.substitutions for name, value in values.items()}
+        equal = {"q_len": N, "kv_len": known.get("q_len", N), "value_dim": known.get("head_dim", d)}
         return self.subs({name: symbol for name, symbol in equal.items() if name not in known})
 
     def latex(self) -> str:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from sympy import Add, Expr, Integer, Max, Mul, ceiling, sift
 
 from iomodel.counting.coverage import HOW_MANY, View
+from iomodel.counting.quantities import FIXED_SIZES
 from iomodel.counting.terms import never_below, parts_of
 from iomodel.nests.language import (
     Accumulate,
@@ -54,10 +55,7 @@ SIZES: dict[str, Expr] = {
     "kv": b_kv / 32,
     "weight": b_w / 32,
     "out": e_out,
-    "fp32": Integer(4),
-    "int32": Integer(4),
-    "int64": Integer(8),
-    "bool": Integer(1),
+    **{dtype: Integer(size) for dtype, size in FIXED_SIZES.items()},
 }
 
 

@@ -60,6 +60,8 @@ class Counts(Generic[T]):
     peak_hbm_bytes: T = _quantity("peak HBM allocation", "B", HELD, "allocation")
 
 
+FIXED_SIZES = {"fp32": 4, "int32": 4, "int64": 8, "bool": 1}
+"""Sizes of the dtypes of tensors that no call sets [B]."""
 QUANTITIES: Mapping[str, QuantityEntry] = {entry.name: entry.metadata["entry"] for entry in fields(Counts)}
 """Every quantity by name, in the order of compiled formulas."""
 SUMS, PEAKS, ALLOCATIONS = (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Annotated, Any
 
 from iomodel.common import labels
 from iomodel.common.display import Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
+from iomodel.errors import IOModelError
 from iomodel.workloads.workload import Workload
 
 
@@ -25,7 +27,7 @@ class Cost(Counts[int], Result):
         Each quantity of :class:`~iomodel.counting.quantities.Counts`.
     """
 
-    derived = ("hbm_reads", "hbm_writes", "hbm_elements", "intensity")
+    derived = ("hbm_reads", "hbm_writes", "hbm_elements", "intensity", "visible_pairs", "reads_bytes", "writes_bytes")
 
     algorithm: str
     workload: Annotated[Any, Workload]
@@ -50,6 +52,29 @@ class Cost(Counts[int], Result):
         return self.hbm_reads + self.hbm_writes
 
     @property
+    def reads_bytes(self) -> Mapping[str, int]:
+        """Bytes read from HBM by tensor; without a tensor that changes its dtype, or of an unlisted algorithm [B]."""
+        return self._bytes("reads")
+
+    @property
+    def writes_bytes(self) -> Mapping[str, int]:
+        """Bytes written to HBM by tensor; without a tensor that changes its dtype, or of an unlisted algorithm [B]."""
+        return self._bytes("writes")
+
+    def _bytes(self, side: str) -> Mapping[str, int]:
+        from iomodel.counting.bound_call import BoundCall
+
+        try:
+            bound = BoundCall.bind(self.algorithm, self.workload, self.options, tiled=bool(self.tiles))
+        except IOModelError:  # an algorithm of the user's own, whose declaration is not at hand
+            return FrozenDict()
+        sizes = bound.element_bytes
+        counts: Mapping[str, int] = getattr(self, side)
+        return FrozenDict(
+            {name: ceil(count * sizes[side, name]) for name, count in counts.items() if (side, name) in sizes}
+        )
+
+    @property
     def quantities(self) -> Mapping[str, int]:
         """Every quantity by name, tensors apart; totals included."""
         return FrozenDict({name: getattr(self, name) for name in (*TOTALS, *QUANTITIES)})
@@ -59,6 +84,13 @@ class Cost(Counts[int], Result):
         """Arithmetic intensity, FLOPs of the visited tiles over requests [FLOP/B]."""
         return self.flops / self.hbm_bytes
 
+    @property
+    def visible_pairs(self) -> int | None:
+        """Pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention."""
+        from iomodel.counting.bounds import visible_pairs
+
+        return visible_pairs(self.workload)
+
     def headline(self) -> str:
         """Return the answer in a few words."""
         return f"{self.algorithm}: {choice_text(self.tiles)}, {self.hbm_bytes:,} B"
@@ -66,8 +98,13 @@ class Cost(Counts[int], Result):
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         tiles = sizes_text(self.tiles)
-        rows = [(f"reads {name}", f"{count:,}", "elements") for name, count in self.reads.items()]
-        rows += [(f"writes {name}", f"{count:,}", "elements") for name, count in self.writes.items()]
+        moved = (("reads", self.reads, self.reads_bytes), ("writes", self.writes, self.writes_bytes))
+        rows = [
+            (f"{side} {name}", f"{count:,}", f"elements = {sizes[name]:,} B" if name in sizes else "elements")
+            for side, counts, sizes in moved
+            for name, count in counts.items()
+        ]
         rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]
+        rows += [] if self.visible_pairs is None else [("visible pairs", f"{self.visible_pairs:,}", "-")]
         rows.append((labels.OVER_REQUESTS, f"{self.intensity:,.1f}", "FLOP/B"))
         return [Table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), rows)]

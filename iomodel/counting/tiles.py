@@ -33,10 +33,12 @@ def with_followers(algorithm: AlgorithmLike, names: Sequence[str], tiles: Mappin
         if at in source:
             sizes[name] = source[at]
     if len(sizes) < len(names):
-        raise _missing(algorithm, [name for name in names if name not in sizes and FOLLOWS.get(name) not in names])
+        missing = [name for name in names if name not in sizes and FOLLOWS.get(name) not in names]
+        raise _missing(algorithm, missing, any_given=bool(tiles))
     return sizes
 
 
-def _missing(algorithm: AlgorithmLike, names: Sequence[str]) -> InputError:
+def _missing(algorithm: AlgorithmLike, names: Sequence[str], *, any_given: bool) -> InputError:
+    hint = "" if any_given else "; iomodel.solve finds tiles, iomodel.lower_bounds needs none"
     tile, number = ("this tile", "an integer") if len(names) == 1 else ("these tiles", "integers")
-    return InputError(f"{', '.join(names)}: {algorithm} needs {tile}; allowed: {number} from 1 up, such as 128")
+    return InputError(f"{', '.join(names)}: {algorithm} needs {tile}; allowed: {number} from 1 up, such as 128{hint}")

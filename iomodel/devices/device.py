@@ -14,10 +14,10 @@ from iomodel.common.keywords import strict
 from iomodel.common.results import NamedData
 from iomodel.common.units import UnitKind
 from iomodel.common.validation import Count
-from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names
+from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names, spelled_alike
 from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
-from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.errors import AmbiguousNameError, InputError, SpecError, UnknownNameError, shown
 
 LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"
 """Listings of the names of devices, for messages."""
@@ -83,6 +83,19 @@ class Hardware(Group, NamedData):
         return [path for path, quantity in self.quantities.items() if not quantity.verified]
 
     @property
+    def ridge(self) -> dict[str, float]:
+        """Ridge point of each type: its peak over the bandwidth of HBM, where both are known [FLOP/B].
+
+        >>> round(hardware("h100-sxm5").ridge["bf16"], 1)
+        295.2
+        """
+        bandwidth, prefix = self.memory.hbm.bandwidth, "compute.peak."
+        if bandwidth is None:
+            return {}
+        peaks = {path.removeprefix(prefix): each for path, each in self.quantities.items() if path.startswith(prefix)}
+        return {name: peak.value / bandwidth.value for name, peak in peaks.items() if isinstance(peak, Quantity)}
+
+    @property
     def simulated(self) -> bool:
         """True for an invented device, used for teaching."""
         return self.architecture == SIMULATED
@@ -127,8 +140,11 @@ class Hardware(Group, NamedData):
         return self.name + f" ({kind})" * bool(kind)
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        """List one row per figure: path, value in human units, sources and disagreeing figures."""
-        return [(path, str(quantity), _origin(quantity)) for path, quantity in self.quantities.items()]
+        """List one row per figure: path, value in human units, sources and disagreeing figures; then the ridges."""
+        figures = [(path, str(quantity), _origin(quantity)) for path, quantity in self.quantities.items()]
+        units = {name: "OP/B" if name.startswith("int") else "FLOP/B" for name in self.ridge}
+        source = "derived, peak over HBM bandwidth"
+        return [*figures, *((f"ridge.{name}", f"{at:,.1f} {units[name]}", source) for name, at in self.ridge.items())]
 
     def __str__(self) -> str:
         return as_text(self.__rich__())
@@ -199,15 +215,19 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
 
     Parameters
     ----------
-    name_or_path : a name of `list_hardware()`, in letters of either case, or the path of a file: an os.PathLike, or a
-        string that contains a path separator or ends in .yaml or .yml.
+    name_or_path : a name of `list_hardware()`, in letters of either case and with any separators, or its first words
+        with a number if no other name begins so; or the path of a file: an os.PathLike, or a string that contains a
+        path separator or ends in .yaml or .yml.
 
     Raises
     ------
-    UnknownNameError, SpecError : the device does not exist; the file is invalid, with its path and field.
+    UnknownNameError, SpecError : the device does not exist, or several names begin so; the file is invalid, with its
+        path and field.
 
     >>> hardware("a100-sxm4-40gb").compute.peak.bf16.value
     312000000000000
+    >>> hardware("RTX 4090").id, hardware("gh200").id
+    ('rtx4090', 'gh200-96gb')
     """
     if type(name_or_path) is str and name_or_path in _names():
         return _shipped(name_or_path)
@@ -217,12 +237,33 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
         raise InputError(f"hardware: a name or the path of a file is needed, given {shown(name_or_path)}")
     if names_file(name_or_path):
         return _from_file(name_or_path)
-    name = name_or_path.lower()
-    if name not in _names():
-        wants_simulated = "sim" in name_or_path  # otherwise suggest real devices only
-        likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
-        raise UnknownNameError("hardware", name_or_path, list_hardware(), likely, listing=LISTING)
-    return _shipped(name)
+    return _shipped(shipped_name(name_or_path))
+
+
+def shipped_name(given: str) -> str:
+    """Find the listed name that a name of a device means.
+
+    >>> shipped_name("RTX-4090"), shipped_name("gh200")
+    ('rtx4090', 'gh200-96gb')
+    """
+    name = given.lower()
+    if name in _names():
+        return name
+    meant = spelled_alike(name, list_hardware()) or _beginning(name)
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        raise AmbiguousNameError("hardware", given, meant)
+    wants_simulated = "sim" in given  # otherwise suggest real devices only
+    likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
+    raise UnknownNameError("hardware", given, list_hardware(), likely, listing=LISTING)
+
+
+def _beginning(name: str) -> list[str]:
+    """List the names whose first words are a name; a brand without a number is no device."""
+    first = name.replace(" ", "-").replace("_", "-")
+    numbered = any(map(str.isdigit, first))
+    return [known for known in list_hardware(first + "-") if numbered]
 
 
 @cache

@@ -148,6 +148,8 @@ def rates(device: Hardware, dtype: str) -> Rates:
     sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
     hbm, llc, assumed = (bandwidth, None, ()) if device.simulated else _sustained(have, bandwidth)
+    if device.id is None and device.architecture is None and assumed:  # a file of a user's own
+        assumed = (*assumed, "a real device ('architecture: simulated' in its file takes its figures as they are)")
     capacity = have.get("memory.l2.capacity")
     partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))

@@ -14,8 +14,6 @@ from iomodel.workloads.window import Window
 AUTO = "auto"
 START = {"batch": "1", "heads": "32", "kv_heads": "8", "q_len": "4096", "head_dim": "128"}
 """The call that the page opens with."""
-PREFIXES = {"K": 1024, "M": 1024**2, "G": 1024**3}
-"""Factors of the suffixes that a number may have: 4k is 4,096."""
 OPTIONS = {
     "packed": "the query heads that share a head of K and V fill one tile together",
     "lse": "also write LSE, the log of the sum of exponentials of each row, which the backward pass reads",

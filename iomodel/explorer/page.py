@@ -14,9 +14,10 @@ from iomodel.explorer.scene import scene
 
 COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock")
 """Scripts independent of the page."""
+STARTS = ("drawing", "scene", "start")
+"""Scripts of the first picture, which start the others."""
 DRAWS = (
     "drawing",
-    "scene",
     "results",
     "tilemap",
     "curves",
@@ -45,10 +46,16 @@ def static(name: str) -> str:
     return (files("iomodel.explorer") / "static" / name).read_text(encoding="utf-8")
 
 
+def joined(names: tuple[str, ...]) -> str:
+    """Join scripts, with the labels."""
+    return "\n".join(
+        ['"use strict";', f"const LABELS = {json.dumps(WORDS)};", *(static(f"{name}.js") for name in names)]
+    )
+
+
 def script(names: tuple[str, ...]) -> str:
     """Join scripts in one scope."""
-    body = "\n".join([f"const LABELS = {json.dumps(WORDS)};", *(static(f"{name}.js") for name in names)])
-    return f'"use strict";\n(() => {{\n{body}\n}})();'
+    return f"(() => {{\n{joined(names)}\n}})();"
 
 
 def packed(data: Any) -> str:
@@ -64,7 +71,8 @@ def page(data: dict[str, Any], docs: str = "") -> str:
         "docs": escape(docs),
         "scene": packed(scene()),
         "data": packed(data),
-        "script": script((*COMPUTES, *DRAWS)),
+        "code": packed(f"{joined((*COMPUTES, *DRAWS))}\nreturn run(scene);"),
+        "script": script(STARTS),
     }
     html = static("page.html")
     for name, text in parts.items():

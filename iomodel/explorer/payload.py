@@ -211,12 +211,12 @@ def software() -> dict[str, str]:
     ['author', 'title', 'url']
     """
     try:
-        known = metadata("iomodel")
+        known = metadata("iomodel").json
     except PackageNotFoundError:
         return {"author": "", "title": "", "url": ""}
-    urls = dict(entry.split(", ", 1) for entry in known.get_all("Project-URL") or [])
-    author = known.get("Author") or ""
-    return {"author": author, "title": known.get("Summary") or "", "url": urls.get("Repository", "")}
+    urls = dict(entry.split(", ", 1) for entry in known.get("project_url", []))
+    texts = {"author": str(known.get("author", "")), "title": str(known.get("summary", ""))}
+    return {**texts, "url": urls.get("Repository", "")}
 
 
 def version_text() -> str:

@@ -8,7 +8,7 @@ arrays element by element. Numbers are doubles; integers are exact below 2^53.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class Transpiler(ExpressionWriter):
     'function floor_sum(n, m, a, b) {'
     """
 
-    def __init__(self, modules: dict[str, Sequence[str]]) -> None:
+    def __init__(self, modules: Mapping[str, Sequence[str]]) -> None:
         self.modules = {name: [_bare(own) for own in wanted] for name, wanted in modules.items()}
         self.exported = {name: [own for own in wanted if _bare(own) == own] for name, wanted in modules.items()}
         self.classes: set[str] = set()

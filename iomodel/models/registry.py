@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from os.path import exists, isfile  # false for a name that is too long or has a null byte, as those of Path are not
 from pathlib import Path
@@ -13,7 +14,15 @@ from typing import Any
 
 from iomodel.common.keywords import strict
 from iomodel.common.validation import as_mapping
-from iomodel.common.yaml_files import check_schema, names_file, read_bytes, read_shipped, read_user, spec_names
+from iomodel.common.yaml_files import (
+    check_schema,
+    names_file,
+    read_bytes,
+    read_shipped,
+    read_user,
+    spec_names,
+    spelled_alike,
+)
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
@@ -22,9 +31,13 @@ from iomodel.models.spec import ModelSpec
 
 __all__ = ["AttentionLayer", "DecoderLayer", "MLPLayer", "ModelSpec", "list_models", "model"]
 
-ENDINGS = (".yaml", ".yml", ".json")
+ENDINGS = (".yaml", ".yml", ".json", ".gguf", ".safetensors")
+HEADERS = (".gguf", ".safetensors", ".index.json")
+"""Endings of files of weights, of which the header is read."""
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 """Names of models on a hub: an owner and a repository."""
+SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])")
+"""Sizes in names of models, such as 7b and 8x7b, in billions of parameters."""
 LISTING = "iomodel.list_models() or 'iomodel model'"
 """Listings of the names of models, for messages."""
 LARGEST_JSON = 16 * 2**20
@@ -47,9 +60,11 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
 
     Parameters
     ----------
-    name_or_path_or_dict : a name of `list_models()`; the path of a model file (YAML), of a Hugging Face
-        `config.json`, or of a folder that contains one: an os.PathLike, or a string that contains a path separator
-        or ends in .yaml, .yml or .json; or the content of such a file, as a mapping.
+    name_or_path_or_dict : a name of `list_models()`, in letters of either case and with any separators; the path of a
+        model file (YAML), of a Hugging Face `config.json`, or of a folder that contains one; of a GGUF file, of which
+        the header is read; of a safetensors file or its index beside a config.json: an os.PathLike, or a string that
+        contains a path separator or ends in .yaml, .yml, .json, .gguf or .safetensors; or the content of a YAML file or
+        a config, as a mapping.
 
     Raises
     ------
@@ -79,19 +94,45 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
             if nearest_names(source, list_models()):
                 raise _unknown(source)
         return _from_file(source)
-    if source.lower() not in _names():
+    if source.lower() in _names():
+        return _shipped(source.lower())
+    meant = spelled_alike(source, list_models())
+    if len(meant) != 1:
         raise _unknown(source)
-    return _shipped(source.lower())
+    return _shipped(meant[0])
 
 
 def _unknown(name: str) -> UnknownNameError:
-    return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or the path of a config.json")
+    listing = f"{LISTING}; any other model is planned by the path of its config.json"
+    return UnknownNameError("model", name, list_models(), _likely(name), listing=listing)
+
+
+def _likely(given: str) -> list[str]:
+    """List the models that a name may mean: those of its family, and of its version and size where it has a size.
+
+    >>> _likely("llama-2-7b"), _likely("qwen2.5-32b"), _likely("Meta-Llama-3-8B")
+    ([], [], ['llama-3-8b'])
+    """
+    words, versions, sizes = _told(given)
+    return [
+        name
+        for name, (family, own, held) in ((name, _told(name)) for name in list_models())
+        if get_close_matches(family[0], words, n=1, cutoff=0.75)
+        and sizes <= held
+        and (not sizes or not versions or not own or versions[0] == own[0])
+    ]
+
+
+def _told(name: str) -> tuple[list[str], list[str], set[str]]:
+    """Split the name of a model into its words, the numbers of its version and its sizes."""
+    rest, sizes = SIZE.sub("", name.lower()), SIZE.findall(name.lower())
+    return re.findall(r"[^\W\d_]+", rest), re.findall(r"\d+(?:\.\d+)?", rest), set(sizes)
 
 
 def _on_hub(name: str) -> UnknownNameError:
     """Build the error for the name of a model on a hub, of which nothing is fetched."""
     config = f"the path of the file behind https://huggingface.co/{name}/raw/main/config.json, which is not fetched"
-    return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or {config}")
+    return UnknownNameError("model", name, list_models(), _likely(name), listing=f"{LISTING}, or {config}")
 
 
 @cache
@@ -111,10 +152,50 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
         raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
     inside = str(Path(name) / "config.json")
     target = inside if isfile(inside) else name  # noqa: PTH113
+    if target.lower().endswith(HEADERS):
+        return _of_header(target)
     if target.lower().endswith(".json"):
         content, where = read_bytes(target, LARGEST_JSON)
-        return _from_data(parse_json(content, where), where, _quantisation(target))
+        return _with_stored(_from_data(parse_json(content, where), where, _quantisation(target)), target)
     return _from_layout(*read_user(target), None)
+
+
+def _of_header(path: str) -> ModelSpec:
+    """Build the model of a GGUF file, or of the config beside a file of safetensors."""
+    from iomodel.models.weight_files import read_weights
+
+    file = read_weights(path)
+    if path.lower().endswith(".gguf"):
+        from iomodel.models.config import spec_of
+        from iomodel.models.gguf import config_of, with_types
+
+        try:
+            return _noted(with_types(spec_of(config_of(file)), file), Path(path).name, file.bytes)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    config = str(Path(path).with_name("config.json"))
+    if not isfile(config):  # noqa: PTH113
+        raise SpecError(
+            f"{path}: {file.text()}, without the number of heads; allowed: with the config.json of the model beside it"
+        )
+    content, where = read_bytes(config, LARGEST_JSON)
+    return _noted(_from_data(parse_json(content, where), where, _quantisation(config)), Path(path).name, file.bytes)
+
+
+def _with_stored(spec: ModelSpec, config: str) -> ModelSpec:
+    """Note the size of the weights beside a config.json."""
+    from iomodel.models.weight_files import weights_beside
+
+    if Path(config).name != "config.json":
+        return spec
+    file = weights_beside(config)
+    return spec if file is None else _noted(spec, "the safetensors files", file.bytes)
+
+
+def _noted(spec: ModelSpec, where: str, stored: int) -> ModelSpec:
+    """Note the size of the weights as stored beside the counted one."""
+    note = f"Weights as stored in {where}: {stored:,} B; counted: {spec.weight_bytes():,} B."
+    return spec.model_copy(update={"notes": (*spec.notes, note)})
 
 
 def _quantisation(config: str) -> dict[str, Any] | None:

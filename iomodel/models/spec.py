@@ -61,6 +61,7 @@ class ModelFacts(Group):
     dtype: WeightType = "bf16"
     expert_dtype: WeightType | None = None
     head_dtype: WeightType | None = None
+    embedding_dtype: WeightType | None = None
     kv_dtype: KVType | None = None
     state_dtype: WeightType | None = None
     max_positions: Count | None = None
@@ -82,6 +83,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
     tied_embeddings : the output layer shares the weights of the embedding.
     dtype, expert_dtype, head_dtype : type of the released matrices; of those of the experts, and of the output layer,
         if different. Layers name the types of single matrices.
+    embedding_dtype : type of the embedding, if it is quantised too, as in GGUF files.
     kv_dtype : type of the KV cache that the checkpoint recommends; None if it recommends none.
     state_dtype : type of the states of recurrences that the checkpoint states; None if it states none.
     max_positions : longest supported context [tokens].
@@ -165,6 +167,8 @@ class ModelSpec(Shown, ModelFacts, NamedData):
                 by_type[layer.dtype_of(matrix, self.dtype, self.expert_dtype)] += times * matrix.elements
         if self.head_dtype is not None:
             by_type[self.head_dtype] += self.embedding_parameters
+        if self.embedding_dtype is not None and not (self.tied_embeddings and self.head_dtype is not None):
+            by_type[self.embedding_dtype] += self.embedding_parameters
         by_type[wide(self.dtype)] += self.parameters - by_type.total()
         return sum(in_bytes(elements, name) for name, elements in by_type.items())
 

@@ -181,7 +181,7 @@ SCAN_TILES = (Entry("block_chunk", "c", "positions of a chunk of a recurrence", 
 
 LAUNCH = (
     Entry("warps", "n_warps", "warps of a thread block", "-"),
-    Entry("stages", "n_stages", "buffers of a streamed tile, for loads ahead of use", "-"),
+    Entry("stages", "n_stages", "buffers of a streamed tile, for loads ahead of use; num_stages of Triton", "-"),
 )
 """Launch configuration: it affects feasibility, but no count."""
 

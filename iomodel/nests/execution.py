@@ -57,6 +57,9 @@ class Execution(Record):
     waiting : int
         Most stages with which a block waits for each streamed tile before it uses it; with more, loads overlap with
         products. Triton's pipeline waits with one stage [-].
+    awaited_clocks : float, optional
+        Time of such a wait, for each stage that lacks [clk]; with one stage also that of the bytes on the port of the
+        SM. None for the latency of the L2.
     address_clocks : float
         Time of an SM per element that a strided kernel loads or stores [clk].
     paged_clocks : float
@@ -83,6 +86,7 @@ class Execution(Record):
     section_bytes: int | None = None
     in_flight: int | None = None
     waiting: int = 0
+    awaited_clocks: float | None = None
     address_clocks: float = 0.0
     host_launch: float = 0.0
     paged_clocks: float = 0.0
@@ -118,8 +122,10 @@ class Execution(Record):
         for name in ("dependent", "slabs"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: True or False")
-        for name in ("address_clocks", "host_launch", "paged_clocks", "part_clocks"):
+        for name in ("address_clocks", "host_launch", "paged_clocks", "part_clocks", "awaited_clocks"):
             value = getattr(self, name)
+            if value is None and name == "awaited_clocks":
+                continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")
 

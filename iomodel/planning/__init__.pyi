@@ -4,6 +4,7 @@ from .disaggregated import disaggregate as disaggregate
 from .engine_arguments import engine_arguments as engine_arguments
 from .engine_flags import engine_flags as engine_flags
 from .fleet import fleet as fleet
+from .judge_run import judge_run as judge_run
 from .memory_plan import memory_plan as memory_plan
 from .pareto import pareto as pareto
 from .plan import plan as plan

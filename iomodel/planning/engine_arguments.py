@@ -118,7 +118,7 @@ def read_command(command: str) -> Command:
             raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
     layout = _layout(engine, options)
     name = OTHER_NAMES.get(engine.name, engine.name)
-    fields: dict[str, Any] = {"model": _model(model), "engine": name, "layout": layout, "count": layout.devices}
+    fields: dict[str, Any] = {"model": shipped_name(model), "engine": name, "layout": layout, "count": layout.devices}
     groups = 1 if engine is SGLANG else layout.data_parallel
     own = engine.options
     for field, setting, times in (("batch", "batch", groups), ("page_size", "page", 1), ("step_tokens", "step", 1)):
@@ -228,7 +228,7 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
 
 
-def _model(name: str) -> str:
+def shipped_name(name: str) -> str:
     """Find the shipped model of a repository, or return a path as it is."""
     try:
         if Path(name).exists():

@@ -10,6 +10,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout, cache_ranks, has_experts
+from iomodel.planning.step.links import has_link
 
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""
@@ -33,8 +34,9 @@ def default_layouts(service: Service, device: Hardware, most: int, count: int | 
 
     With `count` devices to fill, any number of ranks up to eight that divides them. A model with experts is also tried
     with expert parallelism and data-parallel attention over as many devices, and ranks with copies of a head also with
-    a cache that they divide.
+    a cache that they divide. A device without a link on file is tried alone.
     """
+    most = most if has_link(device) else 1
     usual = (1, 2, 4, SERVER) if count is None else [n for n in range(1, SERVER + 1) if count % n == 0]
     ranks = degrees(service.model, (n for n in usual if n <= most))
     tried: list[Layout] = []
@@ -125,7 +127,7 @@ def _divides_experts(model: ModelSpec, ranks: int) -> bool:
 def with_least_layout(service: Service, device: Hardware, count: int = SERVER) -> Service:
     """Lay a service out by the least tensor parallelism that divides devices and heads, and has room for a request."""
     heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
-    most = min([count, *heads])  # at most one rank per head
+    most = min([count if has_link(device) else 1, *heads])  # at most one rank per head
     ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
     tried = [service.laid_out(Layout(tensor_parallel=n)) for n in ranks]
     return next((each for each in tried if each.memory(device).fits), tried[-1])

@@ -89,7 +89,8 @@ class ReplicaWeights:
         model, rest = self.model, self.types.rest
         rows = -(-model.vocab_size // self.layout.tensor_parallel)
         weights = Elements()
-        weights[rest] += int(first) * rows * model.hidden_size
+        table = model.embedding_dtype if self.released else None
+        weights[table or rest] += int(first) * rows * model.hidden_size
         if last and not (first and model.tied_embeddings):
             head = model.head_dtype if self.released else None
             weights[head or rest] += rows * model.hidden_size

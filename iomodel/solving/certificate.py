@@ -26,6 +26,10 @@ Binding = Literal[
 ]
 
 
+TIE = 0.005
+"""Share of a time within which two choices are equally fast [-]; the error of the time model is larger."""
+
+
 @dataclass(frozen=True)
 class NextStep(Record):
     """The smallest infeasible size of one tile at unchanged other tiles, with the resource that it exceeds.
@@ -85,10 +89,14 @@ class Certificate(Record):
         With the objective "time": the tiles that request the fewest bytes, and their time; without it on a device that
         no kernel of the algorithm runs on.
     shipped : RunnerUp or None
-        With the objective "time": the tile that the implementation ships for the call, and its time by the model.
+        With the objective "time": the tile that the implementation ships for the call, at the fastest of the options
+        that its kernels choose, and its time by the model.
+    ties : int or None
+        With the objective "time": the number of choices within 0.5 % of the least time, the solution among them, which
+        the time model does not tell apart.
     """
 
-    unless_none = ("least_traffic", "shipped")
+    unless_none = ("least_traffic", "shipped", "ties")
 
     binding: Binding
     next_step: NextStep
@@ -101,6 +109,7 @@ class Certificate(Record):
     memory: int
     least_traffic: RunnerUp | None = None
     shipped: RunnerUp | None = None
+    ties: int | None = None
 
 
 def steps(

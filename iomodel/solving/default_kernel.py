@@ -13,12 +13,10 @@ from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.front_ends import launched_first
 from iomodel.placement.implementations import lacks_kernels, refusal_on
+from iomodel.solving.certificate import TIE
 from iomodel.solving.default_tiles import as_launched
 from iomodel.solving.question import Question
 from iomodel.workloads.call import Call
-
-TIE = 0.005
-"""Share of a time within which two choices are equally fast [-]; the error of the time model is larger."""
 
 
 @lru_cache(maxsize=1024)

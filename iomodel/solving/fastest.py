@@ -11,7 +11,7 @@ from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
 from iomodel.solving.candidates import Candidates, candidates
-from iomodel.solving.certificate import RunnerUp
+from iomodel.solving.certificate import TIE, RunnerUp
 from iomodel.solving.on_device import TimedTiles, binding_of
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
@@ -81,6 +81,7 @@ def _compared(question: Question) -> Solution:
         as_runner_up(ranked, int(columns["requested"].argmin())),
         None if shipped is None else as_runner_up(ranked, shipped),
         len(ranked),
+        sum(1 for place in distinct(ranked) if columns["seconds"][place] <= seconds * (1 + TIE)),
     )
     cheapest = int((columns["requested"] + ~alike * columns["requested"].max()).argmin())
     return setting.variants.solution(

@@ -126,6 +126,7 @@ class LaunchProblems(NamedTuple):
             memory=on_device.on_chip,
             least_traffic=None if timed is None else timed.least_traffic,
             shipped=None if timed is None else timed.shipped,
+            ties=None if timed is None else timed.ties,
         )
         saturated = any(
             way.problem.footprint(way.problem.outer.last, way.problem.inner.last) <= way.problem.budget
@@ -142,13 +143,14 @@ class LaunchProblems(NamedTuple):
 
 
 class TimedTiles(NamedTuple):
-    """Time and DRAM traffic of a solution, with the tiles of least traffic and the shipped ones beside it."""
+    """Time and DRAM traffic of a solution, with the tiles of least traffic, the shipped ones and the number of ties."""
 
     seconds: float
     dram_bytes: tuple[int, int]
     least_traffic: RunnerUp
     shipped: RunnerUp | None
     examined: int
+    ties: int
 
 
 def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> LaunchProblems:

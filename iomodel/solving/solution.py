@@ -21,7 +21,8 @@ from iomodel.nests.alphabet import (
 )
 from iomodel.nests.implementation import kernels_title
 from iomodel.placement.budget import Budget
-from iomodel.solving.certificate import Certificate, RunnerUp
+from iomodel.solving.certificate import TIE, Certificate, RunnerUp
+from iomodel.timing.error_interval import interval
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
@@ -190,12 +191,14 @@ class Solution(Deferred, Result):
         ]
         if why.runner_up is not None:
             slower = why.runner_up.seconds
-            shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
+            shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else self._slower(slower)
             rows.append((f"runner-up: {self._choice(why.runner_up.tiles)}", *shown))
         if why.shipped is not None:
-            rows.append(
-                (f"shipped: {self._choice(why.shipped.tiles)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us")
-            )
+            free = f" tile, at the fastest {' and '.join(self.searched)}" if self.searched else ""
+            label = f"shipped{free}: {self._choice(why.shipped.tiles)}"
+            rows.append((label, *self._slower(why.shipped.seconds or 0.0)))
+        if why.ties is not None and why.ties > 1:
+            rows.append((f"choices within {100 * TIE:g} %, equal to the model", f"{why.ties:,}", "-"))
         if why.least_traffic is not None:
             rows.append(
                 (f"fewest requests: {self._choice(why.least_traffic.tiles)}", f"{why.least_traffic.hbm_bytes:,}", "B")
@@ -217,6 +220,12 @@ class Solution(Deferred, Result):
         ]
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def _slower(self, seconds: float) -> tuple[str, str]:
+        """Write the time of another choice, and whether it lies within the error of the time model."""
+        assert self.hardware is not None
+        within = seconds <= interval(self.hardware, self.cost.workload, self.seconds)[1]
+        return f"{seconds * 1e6:,.1f}", "us, within the error" if within else "us"
 
     def _splits_rows(self) -> list[tuple[str, str, str]]:
         """State what so many splits must move, and how many fill the machine; of calls whose blocks divide the keys."""

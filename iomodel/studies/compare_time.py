@@ -17,7 +17,7 @@ from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.implementations import no_kernel
 from iomodel.solving.default_kernel import absence, without_kernels
 from iomodel.solving.question import Question
-from iomodel.studies.comparison import approximations, bests, footnotes, marked
+from iomodel.studies.comparison import approximations, bests, counted_pairs, footnotes, marked
 from iomodel.studies.comparison_entries import By, Entries
 from iomodel.studies.estimate import estimated
 from iomodel.timing.estimate_result import Estimate
@@ -135,7 +135,7 @@ class TimeComparison(Entries, Result, Tabular):
                 f"algorithms on {self.hardware.name}, by time",
                 columns,
                 rows,
-                footnotes(self.approximates),
+                [*counted_pairs(self.workload), *footnotes(self.approximates)],
                 extra=("relative to best", "MFU [%]", f"{labels.DRAM} [MB]", "TFLOP/s"),
             ),
             *trusted,

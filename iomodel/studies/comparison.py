@@ -13,6 +13,7 @@ from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
+from iomodel.counting.bounds import visible_pairs
 from iomodel.placement.budget import Budget
 from iomodel.solving.solution import Solution
 from iomodel.studies.comparison_entries import By, Entries
@@ -32,6 +33,12 @@ def marked(name: str, approximates: Mapping[str, str]) -> str:
 def footnotes(approximates: Mapping[str, str]) -> list[str]:
     """Return a line for each approximate algorithm of a table."""
     return [f"~ {name}: {text}" for name, text in approximates.items()]
+
+
+def counted_pairs(workload: Workload) -> list[str]:
+    """Return the line of a table that counts the visible pairs of a call with a mask."""
+    count = None if getattr(workload, "mask", "full") == "full" else visible_pairs(workload)
+    return [] if count is None else [f"visible pairs, over all batches and heads: {count:,}"]
 
 
 def bests(comparison: Any) -> dict[str, str | None]:
@@ -150,7 +157,7 @@ class Comparison(Entries, Result, Tabular):
                 f"algorithms on {self.budget.label or self.budget}",
                 columns,
                 [*rows, *unfit],
-                footnotes(self.approximates),
+                [*counted_pairs(self.workload), *footnotes(self.approximates)],
                 extra=("relative to best", columns[-1].removeprefix(">"), f"{labels.OVER_REQUESTS} [FLOP/B]", "FLOPs"),
             )
         ]

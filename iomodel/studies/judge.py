@@ -12,6 +12,7 @@ from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table, microseconds
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
+from iomodel.common.yaml_files import spelled_alike
 from iomodel.devices.device import Hardware, as_device, list_hardware
 from iomodel.devices.device_fields import AttentionCall
 from iomodel.errors import InputError, IOModelError, SpecError
@@ -92,7 +93,7 @@ class Judgement(Result, Tabular):
 
 def _is_device(name: str) -> bool:
     """Check that a text names a device or its file, not an algorithm."""
-    return name in list_hardware() or name.endswith((".yaml", ".yml"))
+    return bool(spelled_alike(name, list_hardware())) or name.endswith((".yaml", ".yml"))
 
 
 def judge(

@@ -79,7 +79,12 @@ def architecture_of(device: Hardware) -> str:
 
 
 def interval(device: Hardware, call: Any, seconds: Any, decoding: bool | None = None) -> tuple[Any, Any]:
-    """Return the ends of the interval about a time, or about an array of times of calls of one kind [s]."""
+    """Return the ends of the interval about a time, or about an array of times of calls of one kind [s].
+
+    A simulated device takes its times exactly: both ends are the time.
+    """
+    if device.simulated:
+        return seconds, seconds
     if isinstance(seconds, np.ndarray):
         short, long = (1 + place_of(device, call, at, decoding).half_width for at in (0.0, SHORT))
         width: Any = np.where(seconds < SHORT, short, long)

@@ -194,15 +194,23 @@ class Estimate(Deferred, Result, Tabular):
         answer = f"{self.seconds * 1e6:,.1f} us, bound by {self.bound}"
         return f"{self.algorithm} on {self.hardware.label}: {choice_text(self.tiles)}, {answer}"
 
+    def _spread(self, unit: str) -> list[tuple[str, str, str]]:
+        """Return the row of the interval; of a simulated device, which adds resources up, the time if they overlap."""
+        if self.rates.simulated:
+            hidden = sum(max(kernel.breakdown.values()) for kernel in self.kernels)
+            return [("if loads hide behind products", self.time_in(hidden)[0], unit)]
+        return [("eight in ten measured", " to ".join(self.time_in(end)[0] for end in self.error), unit)]
+
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         tiles = sizes_text(self.tiles)
         low, high = self.dram_bytes
         pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
         time, unit = self.time_in(self.seconds)
+        clock = self.rates.clock if unit == "clk" else None
         rows = [
-            ("time", Mark(time, ANSWER), unit),
-            ("eight in ten measured", " to ".join(self.time_in(end)[0] for end in self.error), unit),
+            ("time", Mark(time, ANSWER), unit if clock is None else f"{unit} of {1e9 / clock:,.4g} ns"),
+            *self._spread(unit),
             ("bound by", Mark(self.bound, LIMIT), ""),
             *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),

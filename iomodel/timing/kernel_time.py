@@ -408,9 +408,11 @@ def _on_sms(
     clock = 0.0 if rates.clock is None else 1 / rates.clock
     steps = parameters.step_clocks * clock * demand.trips / units
     port = demand.staged * parameters.port_clocks * clock / units
-    # With few stages each streamed tile is awaited: its latency, and its way to the SM.
-    awaited = parameters.l2_clocks * clock * demand.trips / units + port
-    waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
+    # With few stages each streamed tile is awaited: its latency, and with one stage its way to the SM.
+    latency = parameters.l2_clocks if execution.awaited_clocks is None else execution.awaited_clocks
+    lacking = larger(0, execution.waiting + 1 - launched.stages)
+    waits = steps + lacking * latency * clock * demand.trips / units
+    waits = waits + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
     if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
+import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from iomodel.common.validation import Count, as_integer
@@ -18,18 +19,30 @@ from iomodel.workloads.workload import ELEMENT_SIZE as ELEMENT_SIZE  # noqa: PLC
 from iomodel.workloads.workload import Workload, one_of
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
-KVType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4"]
+KVType = Literal[
+    "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"
+]  # fmt: skip
 MaskName = Literal["full", "causal"]
 Direction = Literal["forward", "backward", "both"]
-KV_QUARTERS: dict[str, int] = {**{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18}
+BLOCK_CACHES = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18}
+"""Bytes of a block of 32 elements of a cache of llama.cpp, scales and minima included (ggml/src/ggml-common.h)."""
+KV_QUARTERS: dict[str, int] = {
+    **{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18, **BLOCK_CACHES,
+}  # fmt: skip
 """Size of an element of a K/V cache in HBM, in quarters of a bit. Those of nvfp4 include their scales, a byte for 16
-elements of a row; the scale and the zero point of a row of int4 are those of `kv_scales`."""
-KV_MULTIPLE = {"int4": 2, "nvfp4": 16}
+elements of a row, and those of blocks theirs; the scale and the zero point of a row of int4 are those of `kv_scales`.
+"""
+KV_MULTIPLE = {"int4": 2, "nvfp4": 16, **dict.fromkeys(BLOCK_CACHES, 32)}
 """Elements whose multiples fill a row of a cache with elements narrower than a byte."""
 
 
 def known_mask(mask: Any) -> Any:
-    """Validate a mask, or raise UnknownNameError; a window that is open on both sides is full."""
+    """Validate a mask, or raise UnknownNameError; a window that is open on both sides is full.
+
+    An array with a value per query and key, dense or sparse, is read by :meth:`BlockMask.of`.
+    """
+    if isinstance(mask, np.ndarray) or hasattr(mask, "toarray"):
+        mask = BlockMask.of(mask)
     if isinstance(mask, dict) and all(isinstance(side, str) for side in mask):
         kinds = (BlockMask, Documents, Window)
         mask = next(kind for kind in kinds if kind.model_fields.keys() & mask.keys() or kind is Window)(**mask)

@@ -17,7 +17,7 @@ from iomodel.errors import InputError, shown
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.masks.block_mask import BlockMask
-from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.masks.documents import Documents, lengths_of
 from iomodel.workloads.workload import Mixed
 
 
@@ -78,6 +78,36 @@ class VarlenAttention(Call, Mixed):
         if isinstance(self.mask, BlockMask | Documents):
             raise InputError(f"mask: {shown(self.mask)} given; allowed: full, causal or a Window")
         return self
+
+    @classmethod
+    def of_offsets(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None, seqused_k: Any = None, **fields: Any) -> Self:
+        """Build a call from the arrays that kernels for packed sequences take.
+
+        Parameters
+        ----------
+        cu_seqlens_q, cu_seqlens_k : sequence of int
+            Lengths added up, from 0 on, of queries and of keys; those of the keys are those of the queries by default.
+        seqused_k : sequence of int, optional
+            Keys of each sequence, where these are in pages behind a table of blocks; in place of `cu_seqlens_k`.
+        **fields
+            Other fields, such as `head_dim` and, with a table of blocks, `page_size`.
+
+        Raises
+        ------
+        InputError
+            Lengths do not grow, or both arrays of keys are given.
+
+        Examples
+        --------
+        >>> w = VarlenAttention.of_offsets([0, 1, 2], seqused_k=[900, 17], head_dim=64)
+        >>> w.q_lens, w.kv_lens
+        ((1, 1), (900, 17))
+        """
+        if cu_seqlens_k is not None and seqused_k is not None:
+            raise InputError("seqused_k: given beside cu_seqlens_k; allowed: one of the two")
+        q_lens = lengths_of("cu_seqlens_q", cu_seqlens_q)
+        keys = seqused_k if cu_seqlens_k is None else lengths_of("cu_seqlens_k", cu_seqlens_k)
+        return cls(q_lens=q_lens, **({} if keys is None else {"kv_lens": keys}), **fields)
 
     @cached_property
     def counted(self) -> tuple[IntArray, IntArray, IntArray]:

@@ -413,6 +413,57 @@ def test_bounds_and_the_optimum_are_those_of_the_library(answer):
     assert answer("optimum flash2") == answer("formula flash2 --leading")
 
 
+def test_without_a_memory_the_bound_is_the_compulsory_traffic(answer):
+    w = iomodel.Attention(q_len=512, head_dim=64)
+    told = json.loads(answer(f"bounds flash2 {SHAPE} --json"))
+    bounds = iomodel.lower_bounds(w, algorithm="flash2")
+    assert told["bounds"] == {name: bound.to_dict() for name, bound in bounds.items()}
+    assert bounds == {"compulsory": iomodel.lower_bounds(w, sram_elements=1)["compulsory"]}
+    assert told["intensity"] == 4 * 512 * 512 * 64 / bounds["compulsory"].bytes
+    for named in ("", "flash2 "):
+        assert "the other bounds need a memory: one of --hardware" in answer(f"bounds {named}{SHAPE}")
+
+
+@pytest.mark.parametrize(("name", "mask"), [("flash2", "full"), ("split_kv", "causal"), ("linformer", "full")])
+def test_a_cost_without_tiles_is_what_no_tile_decides(answer, name, mask):
+    line = f"cost {name} {SHAPE} --mask {mask}"
+    free = json.loads(answer(f"{line} --json"))
+    typed = [f"--{tile.replace('_', '-')}" for tile in free["needed_tiles"]]
+    assert all(option in answer(line) for option in typed)
+    for size in (16, 48):
+        cost = json.loads(answer(f"{line} --json {' '.join(f'{option} {size}' for option in typed)}"))
+        assert free["useful_flops"] in (None, cost["useful_flops"])
+        assert free["compulsory"]["bytes"] <= cost["hbm_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (f"bounds {SHAPE}", "bounds"),
+        (f"cost flash2 {SHAPE}", "cost-without-tiles"),
+        (f"tiles flash2 {SHAPE} --hardware h100-sxm5 --hardware b200", "devices-compared"),
+        ("formula flash2 --latex", "expressions"),
+    ],
+)
+def test_an_object_that_a_command_makes_begins_with_its_schema_and_the_release(answer, line, kind):
+    told = json.loads(answer(f"{line} --json"))
+    assert list(told.items())[:2] == [("schema", f"iomodel.{kind}/1"), ("iomodel", iomodel.__version__)]
+
+
+def test_a_cost_on_a_device_is_at_the_tiles_of_the_estimate(answer):
+    line = f"flash2 {SHAPE} --hardware h100-sxm5 --json"
+    estimated = json.loads(answer(f"estimate {line}"))["cost"]
+    assert estimated.items() <= json.loads(answer(f"cost {line}")).items()
+
+
+def test_numbers_take_the_places_of_the_symbols_of_a_formula(answer):
+    told = json.loads(answer("formula flash2 --q-len 4096 --head-dim 64 --block-q 128 --json"))
+    formulas = iomodel.expressions("flash2").subs(q_len=4096, head_dim=64, block_q=128)
+    assert told["reads"] == formulas.to_dict()["reads"]
+    best = iomodel.optimum("flash2").subs(q_len=4096)
+    assert answer("formula flash2 --leading --q-len 4096") == f"{best}\n"
+
+
 @pytest.mark.parametrize("command", ["tiles flash2", "estimate flash2"])
 def test_devices_are_compared(answer, command):
     both, each = ["h100-sxm5", "b200"], {}
@@ -599,7 +650,11 @@ BAD = {
     f"cost flash2 {SHAPE} --mask causal --window-right 4": "window_right: given with mask causal; allowed",
     f"cost flash2 {SHAPE} --align top-left": "align: 'top-left' given with mask full; allowed",
     f"cost flash2 {SHAPE} --mask causal --align top": "'top' given; allowed: 'bottom-right' or 'top-left'",
-    f"cost flash2 {SHAPE}": "block_q, block_kv: flash2 needs these tiles; allowed: integers from 1 up, such as",
+    f"cost flash2 {SHAPE} --implementation triton": "implementation: given without hardware; allowed: with --hardware",
+    f"bounds flash2 {SHAPE} --sram-elements 4 --sram-bytes 4": "2 values given; allowed: at most one",
+    "formula flash2 --rows 4": "symbol of flash2: 'rows' is unknown; allowed: batch, heads",
+    "formula flash2 --leading --block-q 4": "symbol of flash2: 'block_q' is unknown; allowed: batch, heads",
+    "formula flash2 --q-len 0": "q_len: 0 given; allowed: an integer from 1",
     f"cost flash2 {SHAPE} --block-q 4": "block_kv: flash2 needs this tile; allowed: an integer from 1 up",
     f"cost flash2 {SHAPE} --block-q 4 --block-kv 0": "block_kv: 0 given; allowed: an integer from 1",
     f"cost flash2 {SHAPE} --block-q 4 --block-kv 1.5": "block_kv: '1.5' given; allowed: an integer in digits",
@@ -659,7 +714,6 @@ BAD = {
     "cost flash2 --head-dim 8 --q-len 4 --kv-lens 4": "kv_lens: given without q_lens; allowed: only with --q-lens",
     "cost flash2 --head-dim 8 --q-lens 4 --mask documents --document-lengths 4": "mask: Documents(lengths=(4,)",
     "formula flash2 --tiled": "option of flash2: 'tiled' is unknown",
-    "formula flash2 --q-len 4": "--q-len: no option of iomodel ",
     f"check flash2 {SHAPE} --block-q 128 --block-kv 64": "hardware: not given, but required",
     f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128": "block_kv: flash2 needs this tile",
     f"check flash2 {SHAPE} --hardware h100-sxm5 --warps x": "warps: 'x' given; allowed: an integer in digits",
@@ -689,8 +743,8 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
 
 def refused(out, err):
     """Check that stdout is one JSON object with the line of stderr."""
-    schema, told = json.loads(out).values()
-    assert schema == "iomodel.error/1"
+    schema, release, told = json.loads(out).values()
+    assert (schema, release) == ("iomodel.error/1", iomodel.__version__)
     assert set(told) == {"code", "message"}
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in told["message"])
     return f"iomodel: {shown}\n" == err

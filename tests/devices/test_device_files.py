@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from iomodel import InputError, UnknownNameError
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.errors import SpecError
+from iomodel.errors import AmbiguousNameError, SpecError
 from tests.support.inside import LARGEST_FILE, dump, parse
 
 LEAST = "schema: 1\nname: mine\nmemory: {sram: {per_block: 228 KiB}}\n"
@@ -170,7 +170,7 @@ def test_what_is_no_file(tmp_path):
     with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'\?"):
         hardware("h100-sxm")
     with pytest.raises(
-        UnknownNameError, match="'H100' is unknown; did you mean 'h100-nvl', 'h100-pcie' or 'h100-sxm5'"
+        AmbiguousNameError, match="'H100' is ambiguous: h100-nvl, h100-pcie, h100-sxm5; allowed: one of these names"
     ):
         hardware("H100")
     assert hardware("H100-SXM5") is hardware("h100-sxm5")
@@ -262,3 +262,38 @@ def test_any_bytes_load_or_are_refused(scratch, content, at):
 @given(content=st.text(alphabet="{}[]:,-?!&*#|>%@'\"\\ \n\tab1.e", max_size=60), at=st.integers(0, 60))
 def test_any_yaml_punctuation_loads_or_is_refused(scratch, content, at):
     load_or_refuse(scratch, (LEAST[:at] + content + LEAST[at:]).encode())
+
+
+@given(st.data())
+def test_a_name_with_other_separators_is_the_listed_name(data):
+    name = data.draw(st.sampled_from(list_hardware()))
+    apart = data.draw(st.sampled_from([" ", "_", "-", "--"]))
+    assert hardware(name.replace("-", apart).upper()) is hardware(name)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"), [("rtx-4090", "rtx4090"), ("RTX 3090", "rtx3090"), ("gh200", "gh200-96gb")]
+)
+def test_a_name_that_one_device_alone_has_or_begins_with(given_name, name):
+    assert hardware(given_name) is hardware(name)
+
+
+@pytest.mark.parametrize("first", ["h100", "h200", "a100", "v100"])
+def test_a_name_that_several_devices_begin_with_is_ambiguous(first):
+    with pytest.raises(AmbiguousNameError) as refused:
+        hardware(first)
+    assert refused.value.allowed == tuple(list_hardware(first + "-"))
+
+
+@pytest.mark.parametrize("brand", ["ascend", "mi300", "b20"])
+def test_neither_a_brand_nor_a_part_of_a_number_is_a_device(brand):
+    with pytest.raises(UnknownNameError, match="is unknown; did you mean"):
+        hardware(brand)
+
+
+@pytest.mark.parametrize("name", list_hardware())
+def test_the_ridge_is_the_peak_over_the_bandwidth(name):
+    device = hardware(name)
+    for dtype, at in device.ridge.items():
+        assert at * device.memory.hbm.bandwidth.value == pytest.approx(getattr(device.compute.peak, dtype).value)
+        assert f"ridge.{dtype}" in str(device)

@@ -17,6 +17,7 @@ import pytest
 import iomodel
 from iomodel import plots
 from iomodel.common import labels
+from iomodel.common.quantities import count, quantity
 from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
@@ -121,7 +122,7 @@ def test_back_undoes_a_change(opened: Any) -> None:
     shown = opened()
     before = shown.state
     shown.tab.select_option("#field-mask", "causal")
-    shown.tab.fill("#field-q_len", "8k")
+    shown.tab.fill("#field-q_len", "8K")
     shown.tab.keyboard.press("Tab")
     assert (shown.state["mask"], shown.state["q_len"]) == ("causal", "8192")
     shown.tab.go_back()
@@ -223,11 +224,15 @@ def test_heads_can_be_typed_before_kv_heads(opened: Any) -> None:
 
 
 def test_numbers_may_have_separators_and_suffixes(opened: Any) -> None:
-    shown = opened("q_len=4k&kv_len=8,192&sram_bytes=64%20KiB")
+    shown = opened("q_len=4K&kv_len=8,192&sram_bytes=64%20KiB")
     assert [shown.state[name] for name in ("q_len", "kv_len", "sram_bytes")] == ["4096", "8192", "65536"]
-    digits = ["1.5k", "1_000", "12,34", "4kk", "2M", "1.0001k", "007"]
+    digits = ["1.5k", "1.5K", "1_000", "12,34", "4kk", "2M", "1.00001k", "007", "8i"]
     found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", digits)
-    assert found == ["1536", "1000", "12,34", "4kk", "2097152", "1.0001k", "7"]
+    suffixed = [str(count(text)) for text in digits[:2]]
+    assert found == [*suffixed, "1000", "12,34", "4kk", "2097152", "1.00001k", "7", "8i"]
+    sizes = ["64 KiB", "64kB", "1.5MiB"]
+    found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", sizes)
+    assert found == [str(quantity("sram_bytes", text)) for text in sizes]
 
 
 def test_a_window_has_widths_at_once(opened: Any) -> None:
@@ -304,7 +309,7 @@ def test_the_roofline_has_the_achieved_rate(opened: Any) -> None:
     dot = [float(shown.tab.get_attribute("#roofline .here", f"data-{name}")) for name in ("rate", "intensity")]
     assert dot == pytest.approx([found.flops_per_second, found.intensity], rel=1e-9)
     gap = plots.roofs("h100-sxm5").at(found.intensity) / found.flops_per_second
-    assert shown.text("#roofline .gap") == f"{gap:.2g} x: matrix units"
+    assert shown.tab.text_content("#roofline .gap") == f"{gap:.2g} x: matrix units"
     tail = time_shares(found.kernels, found.seconds)["tail"]
     assert f"tail, {found.seconds / (found.seconds - tail):.2f} x" in shown.text("#roofline .note")
 
@@ -556,7 +561,7 @@ def test_the_first_picture_ends_at_the_exact_traffic(opened: Any) -> None:
     reads = tab.evaluate("window.iomodel.scene.sides.map((side) => [...side.at(side.data.total).touched.K.values()])")
     assert reads == [[TILES] * TILES] * 2
     tab.press("#watch-time", "Home")
-    lit = tab.locator(".half .lit").all_inner_texts()
+    lit = tab.locator(".half .lit").all_text_contents()
     assert [line.split()[0] for line in lit] == ["load", "load"]
     tab.click("#watch-play")
     assert tab.inner_text("#watch-play") == "Pause"
@@ -570,7 +575,7 @@ def test_hovering_a_tensor_lights_the_lines_that_move_it(opened: Any) -> None:
         const {left, top} = side.canvas.getBoundingClientRect();
         side.point({clientX: left + x + 3, clientY: top + y + 3}); }"""
     )
-    assert [line.strip() for line in shown.tab.locator(".half .lit").all_inner_texts()] == ["store P", "load P"]
+    assert [line.strip() for line in shown.tab.locator(".half .lit").all_text_contents()] == ["store P", "load P"]
 
 
 def test_every_control_has_a_name(opened: Any) -> None:

@@ -70,6 +70,64 @@ def test_the_pages_and_units_of_the_profiler_are_read(page: str) -> None:
     assert "device__attribute_display_name" not in first.values
 
 
+RULES = (
+    '"ID","Process ID","Kernel Name","Context","Stream","Device","CC","Section Name","Metric Name","Metric Unit",'
+    '"Metric Value","Rule Name","Rule Type","Rule Description"\n'
+)
+"""Header of the details page with rules: `ncu --csv --set full`, of which a row without a rule ends in a comma."""
+CELLS = '"{launch}","31","flash_fwd_kernel(Params)","1","7","0","8.0","{section}",'
+
+
+def with_rules(*rows: tuple[str, str, str, str]) -> str:
+    """Rows of the details page as ncu writes them, and a row of a rule."""
+    launch, *_ = rows[0]
+    rule = CELLS.format(launch=launch, section="Occupancy") + '"","","","Occupancy","INF","Est. speedup: 3, of 4"\n'
+    lines = [
+        CELLS.format(launch=each, section="") + f'"{name}","{unit}","{value}",\n' for each, name, unit, value in rows
+    ]
+    return RULES + "".join(lines) + rule
+
+
+def test_rows_without_a_rule_are_short() -> None:
+    metrics = ((READ, "byte", "58,731,520"), ("dram__bytes.sum", "Mbyte", "80.25"))
+    found = read_csv(with_rules(*((launch, *metric) for launch in "01" for metric in metrics)), "rules.csv")
+    assert [each.dram_read for each in found] == [58_731_520] * 2
+    assert found[0].dram_written is None
+    assert found[0].dram_bytes == 80_250_000
+
+
+@pytest.mark.parametrize("values", [("58\u202f731\u202f520", "2,5"), ("58.731.520", "2,5")])
+def test_decimals_behind_a_comma(values: tuple[str, str]) -> None:
+    counters: Counters = {READ: (values[0], "byte"), WRITE: (values[1], "Mbyte"), "lts__t_bytes.sum": ("7", "Kbyte")}
+    for page in PAGES.values():
+        (found,) = read_csv(page(("f", counters)), "virgule.csv")
+        assert (found.dram_read, found.dram_written, found.l2_bytes) == (58_731_520, 2_500_000, 7000)
+
+
+ROCM = {
+    "rocprof": "Index,KernelName,gpu-id,wgr,lds,FETCH_SIZE,WRITE_SIZE,DurationNs,BeginNs,EndNs\n"
+    '0,"void ck::kernel_batched<128, 64>(Args) [clone .kd]",4,256,0,1024.5000,512.0000,10500,100,10600\n',
+    "rocprofv3": '"Correlation_Id","Dispatch_Id","Agent_Id","Kernel_Name","Counter_Name","Counter_Value",'
+    '"Start_Timestamp","End_Timestamp"\n1,1,"Agent 4","ck::kernel_batched","FETCH_SIZE",1024.5,1000,11500\n'
+    '1,1,"Agent 4","ck::kernel_batched","WRITE_SIZE",512,1000,11500\n',
+    "Omniperf": "Dispatch_ID,GPU_ID,Kernel_Name,TCC_EA_RDREQ_sum,TCC_EA_RDREQ_32B_sum,TCC_EA_WRREQ_sum,"
+    "TCC_EA_WRREQ_64B_sum,Start_Timestamp,End_Timestamp\n0,4,ck::kernel_batched,16400,16,8200,8184,1000,11500\n",
+}
+
+
+@pytest.mark.parametrize("tool", ROCM)
+def test_tables_of_amd_are_read_with_their_own_counters(tool: str) -> None:
+    (found,) = read_csv(ROCM[tool], "rocm.csv")
+    assert "ck::kernel_batched" in found.kernel
+    assert (found.dram_read, found.dram_written) == (1_049_088, 524_288)
+    assert found.seconds == pytest.approx(10.5e-6)
+
+
+def test_a_table_of_amd_without_counters_is_refused() -> None:
+    with pytest.raises(InputError, match="no counter of bytes and no time found; allowed: FETCH_SIZE and WRITE_SIZE"):
+        read_csv("Index,KernelName,gpu-id\n0,f,4\n", "rocm.csv")
+
+
 def report(folder: Path, kernel: str, counters: Counters, page: str = "raw") -> Path:
     path = folder / "report.csv"
     path.write_text(PAGES[page]((kernel, counters)), encoding="utf-8")

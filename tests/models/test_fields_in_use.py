@@ -30,6 +30,7 @@ OTHERS: dict[str, Any] = {
     "dtype": "fp8",
     "expert_dtype": "fp8",
     "head_dtype": "fp8",
+    "embedding_dtype": "fp8",
     "kv_dtype": "fp8",
     "qk_norm_weights": "all",
     "out_gate": "element",

@@ -340,6 +340,18 @@ def test_files_that_are_refused(change, message, tmp_path):
     assert str(error.value).isprintable()
 
 
+@pytest.mark.parametrize(("given_name", "name"), [("Llama3 8B", "llama-3-8b"), ("qwen-2.5-7b", "qwen2.5-7b")])
+def test_a_name_with_other_separators_is_the_listed_name(given_name, name):
+    assert model(given_name) is model(name)
+
+
+@pytest.mark.parametrize("name", ["llama-2-7b", "qwen2.5-32b", "qwen2-57b", "llama-3-7b", "meta-llama/Llama-2-7b-hf"])
+def test_a_model_of_another_family_or_size_is_not_suggested(name):
+    with pytest.raises(UnknownNameError, match=r"is unknown; allowed: .*config\.json") as refused:
+        model(name)
+    assert "did you mean" not in str(refused.value)
+
+
 def test_names_that_are_refused(tmp_path):
     with pytest.raises(UnknownNameError, match="model: 'llama-3-8' is unknown; did you mean 'llama-3-8b'"):
         model("llama-3-8")

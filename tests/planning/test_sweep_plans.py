@@ -108,7 +108,7 @@ def test_the_summary_names_the_reasons_of_refused_points(tmp_path, capsys):
     assert main(["sweep", str(tmp_path / "plans.yaml")]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "plan: 2 of 4 points answered" in out
-    assert "refused at 2 of 4 points: hardware: 'a100' is unknown; did you mean 'a100-pcie-80gb'" in out
+    assert "refused at 2 of 4 points: hardware: 'a100' is ambiguous: a100-pcie-80gb, a100-sxm4-40gb, " in out
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -105,3 +105,24 @@ def test_a_wrong_objective_is_refused(given: dict[str, object], message: str) ->
     with pytest.raises(iomodel.IOModelError, match="objective") as caught:
         iomodel.solve("flash2", w, "h100-sxm5", **given)  # type: ignore[arg-type]
     assert message in str(caught.value)
+
+
+DECODING = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=131072, head_dim=128)
+TRAINING = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+
+
+@pytest.mark.parametrize(("name", "w"), [("split_kv", DECODING), ("flash3", TRAINING)])
+def test_the_ties_are_the_choices_near_the_least_time_and_the_table_says_so(name: str, w: iomodel.Attention) -> None:
+    best = iomodel.solve(name, w, "h100-sxm5", top=1000)
+    near = [choice for choice in best.ranked if choice.seconds is not None and choice.seconds <= 1.005 * best.seconds]
+    assert best.certificate.ties == len(near)
+    told = " ".join(str(best).split())
+    assert (f"choices within 0.5 %, equal to the model {len(near):,} -" in told) == (len(near) > 1)
+    assert "us, within the error" in told  # of the runner-up
+    assert ("shipped tile, at the fastest splits and packed: " in told) == bool(best.searched)
+
+
+def test_objective_traffic_has_no_ties_in_time() -> None:
+    least = iomodel.solve("flash3", TRAINING, "h100-sxm5", objective="traffic")
+    assert least.certificate.ties is None
+    assert "ties" not in least.to_dict()["certificate"]

@@ -356,6 +356,8 @@ def test_the_command_says_what_the_library_says(capsys: pytest.CaptureFixture[st
     assert main(line.split()) == 0
     out = capsys.readouterr().out
     assert "small_cache vs flash2: equal at M = 2*d**2/3" in out
+    assert "(a formula of relaxed counts: " in out
+    assert "the tables hold the exact counts)" in " ".join(out.split())
     for wrong in ("crossover flash2", "crossover flash2 flash1 --over watts", "crossover flash2 flash2 --head-dim 64"):
         assert main(wrong.split()) == 2
         told = capsys.readouterr()

@@ -304,8 +304,10 @@ def test_the_command_says_what_the_library_says(capsys: pytest.CaptureFixture[st
     [
         (("0.183ms", "1ns"), "seconds: 1e-09 given; impossible"),
         (("0.183ms", "0"), "seconds: 0"),
+        (("0.183ms", "1.2"), "time: 1.2 given without a unit, "),
+        (("0.183ms", "183"), "allowed: with a unit, such as '183us', or '183s' for seconds"),
         (("0.183ms", "3 parsecs"), "time: unit 'parsecs'"),
-        (("a100-sxm4-80gb", "a100"), "hardware: 'a100' is unknown"),
+        (("a100-sxm4-80gb", "a100"), "hardware: 'a100' is ambiguous: a100-pcie-80gb"),
     ],
 )
 def test_the_command_refuses_in_one_line(
@@ -322,3 +324,21 @@ def test_the_command_asks_for_what_it_needs(missing: str, capsys: pytest.Capture
     at = ARGUMENTS.index(missing)
     assert main(ARGUMENTS[:at] + ARGUMENTS[at + 2 :]) == 2
     assert f"{missing[2:]}: not given" in capsys.readouterr().err
+
+
+def test_kernels_that_are_faster_by_more_than_the_error_are_a_remedy() -> None:
+    w = iomodel.Attention(heads=16, q_len=8192, head_dim=128)
+    fastest = iomodel.estimate("flash3", w, "h100-sxm5")
+    d = iomodel.diagnose("flash2", w, "h100-sxm5", 2e-3, implementation="flash-attention-2")
+    assert str(d).startswith("flash2, flash-attention-2 on NVIDIA H100 SXM5 80GB")
+    remedy = next(one for one in d.remedies if one.name == "flash-attention-3")
+    assert (remedy.algorithm, remedy.model_seconds) == ("flash3", fastest.seconds)
+    assert fastest.error[1] < d.estimate.seconds
+    best = iomodel.diagnose("flash3", w, "h100-sxm5", 2e-3)
+    assert not any(one.dtype == "bf16" for one in best.remedies)
+
+
+def test_the_command_takes_the_measured_kernels(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "flash2 --implementation flash-attention-2 --time 2ms --hardware h100-sxm5 --q-len 8192 --head-dim 128"
+    assert main(["diagnose", *asked.split(), "--heads", "16"]) == 0
+    assert capsys.readouterr().out.startswith("flash2, flash-attention-2 on NVIDIA H100")

@@ -33,16 +33,18 @@ QUERIES: Mapping[str, str] = {
 LEAST = 12
 """Queries of which the page is first."""
 SCRIPT = """
-const [folder, queries] = [process.argv[1], JSON.parse(process.argv[2])], fs = require("fs");
-const read = (name) => fs.readFileSync(`${folder}/${name}`, "utf8");
-const parts = ["_static/language_data.js", "_static/searchtools.js", "searchindex.js"].map(read).join("\\n");
-const answers = queries.map((query) => new Function("document", "localStorage", "SPHINX_HIGHLIGHT_ENABLED", "_ready",
-  "DOCUMENTATION_OPTIONS", "location", "window", `${parts}
-  return Search._performSearch(...Search._parseQuery(query_())).reverse().map((one) => one[0]);
-  function query_() { return ${JSON.stringify(query)}; }`)(
-  { getElementById: () => null, documentElement: { dataset: {} }, querySelectorAll: () => [] }, {}, false, () => {},
-  {}, { search: `?q=${encodeURIComponent(query)}` }, {}));
-console.log(JSON.stringify(answers));
+const [folder, queries] = [process.argv[1], JSON.parse(process.argv[2])], fs = require("fs"), vm = require("vm");
+const page = { document: { getElementById: () => null }, localStorage: {}, SPHINX_HIGHLIGHT_ENABLED: false,
+  _ready: () => {}, _: (text) => text, DOCUMENTATION_OPTIONS: {}, URLSearchParams, location: {} };
+page.window = vm.createContext(page);
+for (const name of ["_static/searchtools.js", "_static/language_data.js", "searchindex.js"]) {
+  vm.runInContext(fs.readFileSync(`${folder}/${name}`, "utf8"), page);
+}
+console.log(JSON.stringify(queries.map((query) => {
+  page.location.search = `?q=${encodeURIComponent(query)}`;
+  page.query = query;
+  return vm.runInContext("Search._performSearch(...Search._parseQuery(query))", page).reverse().map(([one]) => one);
+})));
 """
 
 

@@ -293,6 +293,29 @@ def test_without_hypothesis_one_line_says_what_to_install() -> None:
     assert fresh(code) == ("InputError hypothesis: not installed; strategies need it: pip install 'iomodel[testing]'")
 
 
+@pytest.mark.parametrize("rtol", [0, 0.01, 0.25])
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_tolerance_allows_its_share_of_each_predicted_number(rtol: float, beyond: bool) -> None:
+    cost = iomodel.cost("flash2", CALL, {"block_q": 16, "block_kv": 16})
+    for name, reads in cost.reads.items():
+        for sign in (-1, 1):
+            away = sign * (int(reads * rtol) + beyond)
+            counted = {"reads": {**cost.reads, name: reads + away}}
+            if not beyond:
+                assert_traffic(cost, counted, rtol=rtol)
+                continue
+            with pytest.raises(AssertionError, match=f"reads {name} ") as caught:
+                assert_traffic(cost, counted, rtol=rtol)
+            assert (f"{100 * away / reads:+.3g} %" in str(caught.value)) == bool(rtol)
+
+
+@pytest.mark.parametrize("rtol", [-0.1, 1, float("nan"), "2 %", True])
+def test_a_tolerance_is_a_share(rtol: Any) -> None:
+    cost = iomodel.cost("flash2", CALL, {"block_q": 16, "block_kv": 16})
+    with pytest.raises(iomodel.InputError, match=r"rtol: .* given; allowed: a share of the predicted numbers from 0"):
+        assert_traffic(cost, {"reads": cost.reads}, rtol=rtol)
+
+
 def test_the_names_are_there() -> None:
     assert set(testing.__all__) <= set(dir(testing))
     assert all(getattr(testing, name).__doc__ for name in testing.__all__)

@@ -1,6 +1,7 @@
 """Times of linear layers keep to laws, and are near those measured."""
 
 import csv
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -13,6 +14,7 @@ from iomodel import InfeasibleError, InputError, Linear, hardware
 from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
+from tests.support.device_edits import edited
 from tests.support.inside import WEIGHT_QUARTERS, Elementwise, GemmTile, from_data
 
 H100 = hardware("h100-sxm5")
@@ -102,6 +104,27 @@ def test_times_are_near_those_measured() -> None:
     assert median(errors["h100-sxm5"]) < 0.12
     assert median(errors["a100-sxm4-80gb"]) < 0.13
     assert median(errors["a40"]) < 0.2
+
+
+@pytest.mark.parametrize("name", ["h100-sxm5", "h200-sxm", "b200", "a100-sxm4-80gb"])
+def test_more_sms_never_slow_a_product(name: str) -> None:
+    """Waves become fewer; the last one is not charged at a share of the peak that falls."""
+    layer, units = Linear(rows=4096, in_features=1024, out_features=4096), hardware(name).compute.units
+    assert units is not None
+    times = [
+        layer_clock(edited(hardware(name), {"compute.units": int(units.value * more / 4)})).linear(layer).seconds
+        for more in range(4, 21)
+    ]
+    assert all(after <= before * (1 + 1e-9) for before, after in pairwise(times))
+
+
+def test_a_last_wave_takes_as_long_as_a_full_one() -> None:
+    """128 x 256 tiles on 132 SMs: 132 of them fill a wave; one more takes two."""
+    full, more = (
+        layer_clock(hardware("h200-sxm")).linear(Linear(rows=128 * 12, in_features=8192, out_features=256 * wide))
+        for wide in (11, 12)
+    )
+    assert more.seconds > 1.2 * full.seconds
 
 
 LAYERS = (

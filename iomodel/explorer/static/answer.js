@@ -22,7 +22,7 @@ class AnswerPanel {
     this.algorithm.value = state.algorithm;
     const words = `${grouped(call.numbers.q_len)} x ${grouped(call.numbers.kv_len)} tokens, batch ${grouped(call.numbers.batch)}, ${grouped(call.numbers.heads)} heads of ${grouped(call.numbers.head_dim)}, ${state.dtype}, ${state.mask} mask, ${state.direction}`;
     if (!time) {
-      return renew(this.host, tree("p", { class: "big" }, "no time"), tree("p", {}, view.untimed || bindingText(view)), tree("p", { class: "note" }, words));
+      return renew(this.host, tree("p", { class: "big" }, "no time"), tree("p", {}, view.empty ? bindingText(view) : view.untimed), tree("p", { class: "note" }, words));
     }
     const parts = partsOf(view);
     const bar = parts.map(([name, seconds]) => tree("i", { class: name === time.bound ? "binds" : RESOURCES[name] && !ADDED.includes(name) ? "" : "added", style: `width:${((100 * seconds) / time.seconds).toFixed(2)}%`, title: `${resource(name)}: ${short(seconds, "s")}` }));

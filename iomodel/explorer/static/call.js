@@ -48,15 +48,14 @@ function oneOf(field, given, allowed) {
   throw new FieldError(field, `${shown(given)} is unknown; ${hint}allowed: ${allowed.join(", ")}`);
 }
 
-const SUFFIX = { "": 1n, k: 1024n, ki: 1024n, m: 1024n ** 2n, mi: 1024n ** 2n, g: 1024n ** 3n, gi: 1024n ** 3n };
-
-// The digits of a number with separators, such as 8,192, or with a binary suffix: 4k, 64 KiB, 1.5M.
+// The digits of a number with separators, such as 8,192, or with a suffix, as the library reads it: 4k is 4,000, 4K 4,096, 64 KiB 65,536.
 function digits(given) {
-  const text = String(given).trim().toLowerCase().replace(/(?<=\d)[,_' ](?=\d{3}(\D|$))/g, "");
-  const found = /^(\d+)(?:\.(\d+))?\s*([kmg]i?)?b?$/.exec(text);
-  if (!found) return String(given).trim();
-  const [, whole, part = "", suffix = ""] = found;
-  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * SUFFIX[suffix];
+  const text = String(given).trim().replace(/(?<=\d)[,_' ](?=\d{3}(\D|$))/g, "");
+  const found = /^(\d+)(?:\.(\d+))?\s*([kmg]?)(i?)(b?)$/i.exec(text);
+  if (!found || (found[4] && !found[3])) return String(given).trim();
+  const [, whole, part = "", letter, binary, bytes] = found;
+  const base = binary || (/[KMG]/.test(letter) && !bytes) ? 1024n : 1000n;
+  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * base ** BigInt(" kmg".indexOf(letter.toLowerCase() || " "));
   return value % scale ? String(given).trim() : String(value / scale);
 }
 

@@ -292,38 +292,12 @@ function theme() {
   tell();
 }
 
-async function unpacked(id) {
-  const text = byId(id).textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
-
-// Start the first picture, which needs none of the data of the calls.
-async function watch() {
-  const data = await unpacked("scene-data");
-  const [slow, fast] = data.sides;
-  byId("watch-words").textContent = `One head, ${grouped(data.rows)} tokens, ${data.width} wide, ${data.dtype}, in ${data.tiles} x ${data.tiles} tiles, over one bus. ${slow.title} stores and loads the scores S and P; ${fast.title} keeps them on chip and moves ${(slow.total / fast.total).toFixed(1)} times fewer bytes, although it reads K and V ${data.tiles} times. The number in a tile is how often it has moved.`;
-  const scene = new Scene(byId("scene"), data);
-  document.documentElement.dataset.painted = String(Math.round(performance.now()));
-  return scene;
-}
-
-async function begin() {
+// Start the page beside its first picture.
+async function run(scene) {
   theme();
-  if (typeof DecompressionStream === "undefined") {
-    throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
-  }
-  const scene = await watch();
   const page = new Page(await unpacked("data"));
   window.iomodel = { page, scene, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
   page.start();
   if (new URLSearchParams(location.search).has("play")) page.animation.watch();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
-
-begin().catch((error) => {
-  byId("fault").hidden = false;
-  byId("fault").textContent = `The page could not start: ${error.message}`;
-  throw error;
-});

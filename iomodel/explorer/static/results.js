@@ -72,7 +72,7 @@ const partsOf = (view) => [...window.iomodel.page.timer.model.time_shares(view.t
 function drawCards(view) {
   renew(
     byId("cards"),
-    ...[...(view.time ? [] : [["Time", 0, "none", view.untimed || bindingText(view)]]), ...(view.empty ? [] : figuresOf(view))].map(([name, , value, more]) =>
+    ...[...(view.time ? [] : [["Time", 0, "none", view.empty ? bindingText(view) : view.untimed]]), ...(view.empty ? [] : figuresOf(view))].map(([name, , value, more]) =>
       tree("div", { class: "card" }, tree("dt", {}, name), tree("dd", {}, tree("strong", {}, value), tree("span", {}, more))),
     ),
   );

@@ -8,7 +8,7 @@ class Tour {
     this.buttons = steps.map(({ title }, i) => element("button", { type: "button", onclick: () => this.show(i) }, `${i + 1}. ${title}`));
     this.sentence = element("p", { class: "sentence" });
     this.question = element("p", { class: "question" });
-    this.answer = element("p", { class: "reveal", hidden: true, "aria-live": "polite" });
+    this.answer = element("p", { class: "reveal unseen", "aria-live": "polite" });
     this.reveal = element("button", { type: "button", id: "tour-answer", onclick: () => this.tell() }, "Show the answer");
     this.next = element("button", { type: "button", id: "tour-next", onclick: () => this.show((this.at + 1) % steps.length) }, "Next");
     this.end = element("button", { type: "button", id: "tour-end", onclick: () => this.close() }, "End the tour");
@@ -30,7 +30,8 @@ class Tour {
     this.buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === number)));
     this.sentence.textContent = sentence;
     this.question.textContent = `Question: ${question}`;
-    this.answer.hidden = true;
+    this.answer.textContent = this.steps[number].answer; // its room is kept, so that nothing moves when it is shown
+    this.answer.classList.add("unseen");
     this.reveal.textContent = "Show the answer";
     this.more.hidden = false;
     this.next.textContent = number + 1 < this.steps.length ? "Next" : "Start again";
@@ -52,9 +53,8 @@ class Tour {
   }
 
   tell() {
-    this.answer.textContent = this.steps[this.at].answer;
-    this.answer.hidden = !this.answer.hidden;
-    this.reveal.textContent = this.answer.hidden ? "Show the answer" : "Hide the answer";
+    const hidden = this.answer.classList.toggle("unseen");
+    this.reveal.textContent = hidden ? "Show the answer" : "Hide the answer";
   }
 
   close() {

@@ -138,8 +138,8 @@ def _levels(counters: KernelCounters, estimate: Estimate, written: int | None) -
     reads, writes = counters.dram_read, counters.dram_written
     low, high = estimate.dram_bytes
     kept = min(estimate.rates.l2_capacity or 0, estimate.requested_bytes if written is None else written)
-    if reads is not None and writes is not None:
-        yield _level("DRAM", (max(0, low - kept), high), reads + writes)
+    if counters.dram_bytes is not None:
+        yield _level("DRAM", (max(0, low - kept), high), counters.dram_bytes)
     if reads is not None and written is not None:
         yield _level("DRAM reads", (max(0, low - written), max(0, high - written)), reads)
     if writes is not None and written is not None:

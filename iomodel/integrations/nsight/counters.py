@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -19,6 +19,8 @@ TIMES = {
 }
 """Units of a time [s]."""
 WHOLE = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?([eE][-+]?\d+)?")
+COMMA = re.compile(r"-?(\d+|\d{1,3}([.\s]\d{3})+)(,\d*)?([eE][-+]?\d+)?")
+SPACES = re.compile(r"\s")
 LARGEST = 1e300
 """Largest value of a counter: sums and products with units stay finite."""
 LOCAL = tuple(f"l1tex__t_{{}}_pipe_lsu_mem_local_op_{access}.sum" for access in ("ld", "st"))
@@ -61,10 +63,21 @@ class KernelCounters:
         return self._bytes("dram__bytes_write.sum", "dram__sectors_write.sum")
 
     @property
+    def dram_bytes(self) -> int | None:
+        """Bytes read from DRAM and written to it [B]: the sum of both, or the total where only this is reported."""
+        reads, writes = self.dram_read, self.dram_written
+        return (
+            self._bytes("dram__bytes.sum", "dram__sectors.sum") if reads is None or writes is None else reads + writes
+        )
+
+    @property
     def l2_bytes(self) -> int | None:
-        """Bytes of the sectors that the SMs read and write in the L2 cache [B]; None unless both are reported."""
+        """Bytes of the sectors that the SMs read and write in the L2 cache [B].
+
+        Where the requests of the SMs are not reported, those of all units stand for them; None without either.
+        """
         if not {*L2[:2]} <= self.values.keys():
-            return None
+            return self._bytes("lts__t_bytes.sum", "lts__t_sectors.sum")
         sectors = self.count(*L2)
         return None if sectors is None else SECTOR * sectors
 
@@ -108,15 +121,34 @@ def together(launches: list[KernelCounters]) -> KernelCounters:
     return KernelCounters(longest.kernel, ", ".join(each.launch for each in launches), FrozenDict(sums))
 
 
-def in_base_units(value: str, unit: str) -> float | None:
+def has_decimal_commas(values: Iterable[str]) -> bool:
+    """Check for numbers whose decimals follow a comma, as with the settings of French or German.
+
+    >>> has_decimal_commas(["1,048,576", "2.5"]), has_decimal_commas(["1\u202f048\u202f576", "2,5"])
+    (False, True)
+    """
+    texts = [value.strip() for value in values]
+    if any(WHOLE.fullmatch(text) and "." in text and "," in text for text in texts):
+        return False
+    return any(COMMA.fullmatch(text) and not WHOLE.fullmatch(text) for text in texts)
+
+
+def in_base_units(value: str, unit: str, commas: bool = False) -> float | None:
     """Read a number with its unit: bytes in B, times in s; None for a text that is no number.
+
+    With `commas`, decimals follow a comma, and points or spaces divide thousands.
 
     >>> in_base_units("1,048,576", "byte"), in_base_units("2.5", "Mbyte"), in_base_units("41.28", "us")
     (1048576.0, 2500000.0, 4.128e-05)
+    >>> in_base_units("2,5", "Mbyte", commas=True)
+    2500000.0
     """
-    if not WHOLE.fullmatch(value.strip()):
+    text = value.strip()
+    if commas and COMMA.fullmatch(text):
+        text = SPACES.sub("", text).replace(".", "").replace(",", ".")
+    if not WHOLE.fullmatch(text):
         return None
-    number = float(value.replace(",", ""))
+    number = float(text.replace(",", ""))
     if abs(number) > LARGEST:
         return None
     stem = unit.strip()

@@ -1,4 +1,7 @@
-"""Tables that `ncu --csv` prints: a row per metric (details page), or a column per metric (raw page)."""
+"""Tables that `ncu --csv` prints: a row per metric (details page), or a column per metric (raw page).
+
+Tables of the profilers of AMD are known by the names of their columns.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown, shown_name
-from iomodel.integrations.nsight.counters import KernelCounters, in_base_units
+from iomodel.integrations.nsight.counters import KernelCounters, has_decimal_commas, in_base_units
+from iomodel.integrations.nsight.rocm_report import OTHER_NAMES, read_rocm
 
 NAME, LAUNCH = "Kernel Name", "ID"
 METRIC = ("Metric Name", "Metric Unit", "Metric Value")
@@ -26,7 +30,9 @@ def read_csv(text: str, where: str) -> list[KernelCounters]:
         There is no header; a row has fewer or more cells than the header; a launch lacks metrics of the others.
     """
     rows = _rows(text, where)
-    header = next((cells for _, cells in rows if NAME in cells), None)
+    header = next((cells for _, cells in rows if {NAME, *OTHER_NAMES} & {*cells}), None)
+    if header is not None and NAME not in header:
+        return read_rocm(_whole(rows, header, where), header, where)
     if header is None:
         raise InputError(
             f"{where}: no header with {NAME!r} found; allowed: the output of ncu --csv (--page raw or --metrics ...)"
@@ -61,12 +67,13 @@ def _rows(text: str, where: str) -> Iterator[Row]:
 
 
 def _whole(rows: Iterator[Row], header: Sequence[str], where: str) -> Iterator[list[str]]:
+    least = header.index(METRIC[2]) + 1 if METRIC[2] in header else len(header)
     for line, cells in rows:
-        if len(cells) != len(header):
+        if not least <= len(cells) <= len(header):
             raise InputError(
                 f"{where}: line {line}: {len(cells)} cells found, {len(header)} in the header; the file is cut short"
             )
-        yield cells
+        yield cells + [""] * (len(header) - len(cells))  # ncu leaves out the cells of rules, where a row has none
 
 
 def _by_rows(body: list[list[str]], header: list[str]) -> list[KernelCounters]:
@@ -74,9 +81,10 @@ def _by_rows(body: list[list[str]], header: list[str]) -> list[KernelCounters]:
     name, launch = header.index(NAME), header.index(LAUNCH) if LAUNCH in header else None
     metric, unit, value = (header.index(each) for each in METRIC)
     launches: dict[tuple[str, str], dict[str, float]] = {}
+    commas = has_decimal_commas(cells[value] for cells in body)
     for cells in body:
         values = launches.setdefault(("0" if launch is None else cells[launch], cells[name]), {})
-        number = in_base_units(cells[value], cells[unit])
+        number = in_base_units(cells[value], cells[unit], commas)
         if cells[metric] and number is not None:
             values[cells[metric]] = number
     return [KernelCounters(kernel, each, FrozenDict(values)) for (each, kernel), values in launches.items()]
@@ -88,11 +96,13 @@ def _by_columns(body: list[list[str]], header: list[str]) -> list[KernelCounters
     has_units = bool(body) and not body[0][name]
     units = body[0] if has_units else [""] * len(header)
     launches = []
+    measured = [place for place, metric in enumerate(header) if "__" in metric]
+    commas = has_decimal_commas(cells[place] for cells in body[has_units:] for place in measured)
     for place, cells in enumerate(body[has_units:]):
         numbers = {
             metric: number
             for metric, unit, value in zip(header, units, cells, strict=True)
-            if "__" in metric and (number := in_base_units(value, unit)) is not None
+            if "__" in metric and (number := in_base_units(value, unit, commas)) is not None
         }
         launches.append(
             KernelCounters(cells[name], str(place) if launch is None else cells[launch], FrozenDict(numbers))

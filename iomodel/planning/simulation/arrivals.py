@@ -1,10 +1,9 @@
-"""Requests to simulate: arrivals, prompts and outputs, drawn at random, or from arrays or a CSV file."""
+"""Requests to simulate: arrivals, prompts and outputs, drawn at random, or from arrays or a file."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,16 @@ import numpy as np
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
 from iomodel.planning.checked_numbers import as_real, as_share
+from iomodel.planning.simulation.trace_files import (
+    COLUMNS,
+    LATEST,
+    MOST_ROWS,
+    MOST_TOKENS,
+    Blocks,
+    TraceFile,
+    read_file,
+    refused,
+)
 
 DEFAULT_REQUESTS = 1000
 
@@ -31,6 +40,12 @@ class Requests:
         Row of the trace that each request has its lengths from, counted from 1; None without a trace.
     concurrency, load : int and float, or None
         Clients of a closed loop [-]; rate of Poisson arrivals [1/s].
+    blocks : Blocks or None
+        Hash ids of the prompts, where a trace that is replayed has them.
+    cached : array of int or None
+        Tokens of each prompt that are cached before its prefill, by the hash ids; None without them.
+    notes : tuple of str
+        Assumptions of the reader of the trace.
     """
 
     arrival: Any
@@ -39,6 +54,9 @@ class Requests:
     rows: Any
     concurrency: int | None
     load: float | None
+    blocks: Blocks | None = None
+    cached: Any = None
+    notes: tuple[str, ...] = ()
 
     def where(self, place: int) -> str:
         """Name a request: its row in the trace, or the arguments."""
@@ -54,6 +72,7 @@ def as_requests(
     requests: object,
     seed: object,
     spread: object = None,
+    scale: object = 1.0,
 ) -> Requests:
     """Validate the arguments for arrivals and lengths, and draw random ones.
 
@@ -67,8 +86,13 @@ def as_requests(
     if clients is not None and rate is not None:
         raise InputError(f"load: {rate:g} given with concurrency = {clients}; allowed: one of them")
     start = as_integer("seed", seed, least=0)
+    faster = as_real("scale", scale)
     drawn = clients is not None or rate is not None
     count = None if requests is None else _count(requests)
+    if faster != 1 and (trace is None or drawn):
+        raise InputError(f"scale: {faster:g} given; allowed: with the arrivals of a trace, without load or concurrency")
+    blocks: Blocks | None = None
+    notes: tuple[str, ...] = ()
     if trace is None:
         if prompt is None or output is None:
             field = "prompt" if prompt is None else "output"
@@ -83,21 +107,21 @@ def as_requests(
         for field, value in (("prompt", prompt), ("output", output), ("lengths", spread)):
             if value is not None:
                 raise InputError(f"{field}: given with a trace, which has a column {field}; allowed: one of them")
-        arrival, prompts, outputs = read_trace(trace, timed=not drawn)
-        rows = np.arange(1, len(prompts) + 1)
+        read = read_trace(trace, timed=not drawn, most=None if drawn else count)
+        prompts, outputs, rows = read.columns["prompt"], read.columns["output"], read.rows
+        arrival, notes = read.columns.get("arrival", np.zeros(0)), read.notes
         if drawn:
-            count = count or DEFAULT_REQUESTS
-            rows = np.random.default_rng([start, 1]).integers(1, len(prompts) + 1, count)
-        elif count is not None:
-            if count > len(rows):
+            chosen = np.random.default_rng([start, 1]).integers(0, len(rows), count or DEFAULT_REQUESTS)
+            prompts, outputs, rows = prompts[chosen], outputs[chosen], rows[chosen]
+        else:
+            if count is not None and count > len(rows) + read.dropped:
                 raise InputError(f"requests: {count:,} given; allowed: up to {len(rows):,}, the rows of the trace")
-            rows, arrival = rows[:count], arrival[:count]
-        prompts, outputs = prompts[rows - 1], outputs[rows - 1]
+            arrival, blocks = arrival / faster, read.blocks
     if rate is not None:
         arrival = np.random.default_rng([start, 0]).exponential(1 / rate, len(prompts)).cumsum()
     elif clients is not None:
         arrival = np.zeros(len(prompts))
-    return Requests(arrival, prompts, outputs, rows, clients, rate)
+    return Requests(arrival, prompts, outputs, rows, clients, rate, blocks, notes=notes)
 
 
 def _spread(most: list[int], count: int, shares: object, seed: int) -> list[Any]:
@@ -128,24 +152,18 @@ def _tokens(field: str, value: object) -> int:
     return tokens
 
 
-COLUMNS = ("arrival", "prompt", "output")
-MOST_ROWS = 10_000_000
-"""Most requests of a simulation."""
-MOST_TOKENS = 1 << 24
-"""Longest prompt or output [tokens]."""
-LATEST = 1e12
-"""Latest arrival [s]."""
-
-
-def read_trace(trace: object, *, timed: bool) -> tuple[Any, Any, Any]:
+def read_trace(trace: object, *, timed: bool, most: int | None = None) -> TraceFile:
     """Read arrivals [s], prompts and outputs [tokens] as arrays.
 
     Parameters
     ----------
     trace : str, Path or mapping of sequences
-        A CSV file whose header names the columns ``arrival``, ``prompt`` and ``output``, or these columns.
+        A file with columns of these names or their synonyms (:func:`.trace_files.read_file`), or the columns
+        ``arrival``, ``prompt`` and ``output``.
     timed : bool
-        Read the column of arrivals too; they are returned from the first on.
+        Read the column of arrivals too; they are counted from the first on.
+    most : int, optional
+        Rows that are read; all by default.
 
     Raises
     ------
@@ -154,54 +172,28 @@ def read_trace(trace: object, *, timed: bool) -> tuple[Any, Any, Any]:
     """
     names = COLUMNS if timed else COLUMNS[1:]
     if isinstance(trace, str | Path):
-        columns = _columns_of_file(trace, names)
+        read = read_file(trace, timed=timed, most=most)
     elif isinstance(trace, Mapping):
-        columns = {name: _sequence(trace, name) for name in names}
+        read = _of_mapping(trace, names, most)
     else:
         raise InputError(
-            f"trace: {shown(trace)} given; allowed: a CSV file, or a mapping with columns {', '.join(names)}"
+            f"trace: {shown(trace)} given; allowed: a file of requests, or a mapping with columns {', '.join(names)}"
         )
+    columns = read.columns
+    checked = {name: _whole(name, columns[name], read.rows) for name in COLUMNS[1:]}
+    if timed:
+        checked["arrival"] = _times(columns["arrival"], read.rows)
+    return replace(read, columns=checked)
+
+
+def _of_mapping(trace: Mapping[Any, Any], names: tuple[str, ...], most: int | None) -> TraceFile:
+    columns = {name: _sequence(trace, name) for name in names}
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise InputError(f"trace: columns of {sizes} rows given; allowed: columns of equal length")
-    if not 0 < sizes["prompt"] <= MOST_ROWS:
-        raise InputError(f"trace: {sizes['prompt']:,} rows given; allowed: 1 to {MOST_ROWS:,}")
-    prompt, output = (_whole(name, columns[name]) for name in COLUMNS[1:])
-    return (_times(columns["arrival"]) if timed else None), prompt, output
-
-
-def _columns_of_file(path: str | Path, names: tuple[str, ...]) -> dict[str, list[Any]]:
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file, strict=True)
-            header = [cell.strip() for cell in next(lines, [])]
-            places = [_place(header, name) for name in names]
-            columns: dict[str, list[Any]] = {name: [] for name in names}
-            for row, line in enumerate(lines, 1):
-                if row > MOST_ROWS:
-                    break
-                for name, place in zip(names, places, strict=True):
-                    columns[name].append(_number(line[place] if place < len(line) else "", name, row))
-    except (OSError, UnicodeError, csv.Error, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise InputError(f"trace: {shown(str(path))} cannot be read ({reason}); allowed: a CSV file") from None
-    return columns
-
-
-def _place(header: list[str], name: str) -> int:
-    if header.count(name) == 1:
-        return header.index(name)
-    problem = "twice" if name in header else "not"
-    raise InputError(f"trace: column {name} {problem} in the header {shown(','.join(header))}; allowed: once")
-
-
-def _number(cell: str, name: str, row: int) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        raise _refused(row, name, cell) from None
+    return TraceFile(
+        {name: column[:most] for name, column in columns.items()}, np.arange(1, sizes["prompt"] + 1)[:most]
+    )
 
 
 def _sequence(trace: Mapping[Any, Any], name: str) -> Any:
@@ -222,7 +214,7 @@ def _sequence(trace: Mapping[Any, Any], name: str) -> Any:
     if array.size and array.dtype.kind not in "iuf":
         entries = list(values)
         row = next((row for row, entry in enumerate(entries) if isinstance(entry, bool) or not _is_number(entry)), 0)
-        raise _refused(row + 1, name, entries[row])
+        raise refused(row + 1, name, entries[row])
     return array
 
 
@@ -231,36 +223,32 @@ def _is_number(entry: Any) -> bool:
     return bool(size <= LATEST)
 
 
-def _times(column: Any) -> Any:
+def _times(column: Any, rows: Any) -> Any:
     """Check that times are finite, at least 0 and never decrease, and count them from the first."""
     times = np.asarray(column, dtype=float)
-    _check(column, "arrival", np.isfinite(times) & (times >= 0) & (times <= LATEST))
+    _check(column, "arrival", np.isfinite(times) & (times >= 0) & (times <= LATEST), rows)
     falls = np.diff(times) < 0
     if falls.any():
-        row = int(falls.argmax()) + 1
+        place = int(falls.argmax()) + 1
         raise InputError(
-            f"trace: row {row + 1}, column arrival: {times[row]:g} given after {times[row - 1]:g}; allowed: times that "
-            "never decrease"
+            f"trace: row {rows[place]}, column arrival: {times[place]:g} given after {times[place - 1]:g}; allowed: "
+            "times that never decrease"
         )
     return times - times[0]
 
 
-def _whole(name: str, column: Any) -> Any:
+def _whole(name: str, column: Any, rows: Any) -> Any:
     """Check that a column holds whole numbers of tokens."""
+    if not 0 < len(column) <= MOST_ROWS:
+        raise InputError(f"trace: {len(column):,} rows given; allowed: 1 to {MOST_ROWS:,}")
     numbers = np.asarray(column, dtype=float)
     whole = numbers == np.floor(numbers)
-    _check(column, name, np.isfinite(numbers) & (numbers >= 1) & (numbers <= MOST_TOKENS) & whole)
+    _check(column, name, np.isfinite(numbers) & (numbers >= 1) & (numbers <= MOST_TOKENS) & whole, rows)
     return numbers.astype(np.int64)
 
 
-def _check(column: Any, name: str, allowed: Any) -> None:
+def _check(column: Any, name: str, allowed: Any, rows: Any) -> None:
     """Refuse the first row that is not allowed."""
     if not allowed.all():
-        row = int(allowed.argmin())
-        raise _refused(row + 1, name, column[row])
-
-
-def _refused(row: int, name: str, value: Any) -> InputError:
-    allowed = f"a time from 0 to {LATEST:g} s" if name == "arrival" else f"an integer from 1 to {MOST_TOKENS:,}"
-    text = f"{value:g}" if _is_number(value) else shown(value.item() if isinstance(value, np.generic) else value)
-    return InputError(f"trace: row {row}, column {name}: {text} given; allowed: {allowed}")
+        place = int(allowed.argmin())
+        raise refused(int(rows[place]), name, column[place])

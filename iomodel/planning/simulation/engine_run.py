@@ -14,7 +14,7 @@ from iomodel.planning.service import Service
 from iomodel.planning.simulation.arrivals import Requests
 from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, compiled, plain
 from iomodel.planning.simulation.simulation_result import Percentiles
-from iomodel.planning.simulation.step_table import FEW, StepTable, spaced, step_table
+from iomodel.planning.simulation.step_table import FEW, StepTable, chunk_grid, spaced, step_table
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.steps import PER_OCTAVE, ReplicaSteps, between
 
@@ -37,6 +37,8 @@ def tabulate(service: Service, device: Hardware, arriving: Requests, scheduler: 
 
 def cached_tokens(service: Service, arriving: Requests) -> Any:
     """Compute the tokens of each prompt that are cached before its prefill."""
+    if arriving.cached is not None:
+        return arriving.cached
     lengths, places = np.unique(arriving.prompt, return_inverse=True)
     return np.array([service.cached(int(length)) for length in lengths])[places]
 
@@ -46,10 +48,29 @@ def whole_attention(service: Service, device: Hardware, table: StepTable, arrivi
     if not cached.any():
         return np.interp(arriving.prompt, table.lengths, table.attention)
     steps = ReplicaSteps(service, device)
+    if arriving.cached is not None:
+        return _suffix_attention(steps, arriving.prompt - cached, arriving.prompt)
     lengths = np.unique(arriving.prompt)
     knots = lengths if len(lengths) <= FEW else np.array(spaced(int(lengths[0]), int(lengths[-1]), PER_OCTAVE))
     knots = np.minimum(knots, lengths[-1])
     return np.interp(arriving.prompt, knots, [_prefill_attention(steps, int(length)) for length in knots])
+
+
+def _suffix_attention(steps: ReplicaSteps, queries: Any, keys: Any) -> Any:
+    """Compute the attention of the last tokens of prompts [s], interpolated in both."""
+    grid = chunk_grid(steps, int(queries.max()), int(keys.max()))
+    place = np.clip(np.searchsorted(grid.caches, keys) - 1, 0, max(len(grid.caches) - 2, 0))
+    above = np.minimum(place + 1, len(grid.caches) - 1)
+    width = np.maximum(grid.caches[above] - grid.caches[place], 1)
+    share = (keys - grid.caches[place]) / width
+    column = np.clip(np.searchsorted(grid.chunks, queries) - 1, 0, max(len(grid.chunks) - 2, 0))
+    right = np.minimum(column + 1, len(grid.chunks) - 1)
+    along = (queries - grid.chunks[column]) / np.maximum(grid.chunks[right] - grid.chunks[column], 1)
+    low, high = (
+        grid.seconds[row, column] + (grid.seconds[row, right] - grid.seconds[row, column]) * along
+        for row in (place, above)
+    )
+    return low + (high - low) * share
 
 
 def _prefill_attention(steps: ReplicaSteps, prompt: int) -> float:

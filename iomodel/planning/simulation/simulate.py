@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -24,6 +25,7 @@ from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.simulation.arrivals import Requests, as_requests
 from iomodel.planning.simulation.engine_run import percentiles, run
 from iomodel.planning.simulation.event_loop import Scheduler
+from iomodel.planning.simulation.prefix_hits import hits
 from iomodel.planning.simulation.simulation_result import Simulation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
@@ -47,6 +49,7 @@ def simulate(
     concurrency: int | None = None,
     load: float | None = None,
     requests: int | None = None,
+    scale: float = 1.0,
     seed: int = 0,
     policy: str | None = None,
     token_budget: int | None = None,
@@ -74,8 +77,9 @@ def simulate(
     prompt, output : int, optional
         Tokens of each prompt, and of each output, without a trace; with `lengths`, the most.
     arrivals : path or mapping of sequences, optional
-        A CSV file or arrays with the columns ``arrival`` [s], ``prompt`` and ``output`` [tokens]. With `concurrency` or
-        `load`, only the lengths are used: requests draw rows at random.
+        A file of requests: CSV or JSON with columns of these meanings, such as the traces of Azure, Mooncake and
+        BurstGPT, or what benchmarks of engines write; or arrays with the columns ``arrival`` [s], ``prompt`` and
+        ``output`` [tokens]. With `concurrency` or `load`, only the lengths are used: requests draw rows at random.
     lengths : sequence of two float, optional
         Least and most tokens of prompts and outputs, as shares of `prompt` and `output`, such as (0.8, 1.0): each is
         drawn evenly between them, as in the benchmarks of engines. By default all requests have one length, so that
@@ -86,6 +90,8 @@ def simulate(
         Rate of Poisson arrivals [1/s].
     requests : int, optional
         Number of requests; by default all rows of a trace that is replayed, else 1000.
+    scale : float
+        Factor on the rate of the arrivals of a trace: 2 halves the times between them.
     seed : int
         Seed of random arrivals and lengths.
     policy : "prefill-first" or "chunked", optional
@@ -127,7 +133,7 @@ def simulate(
     own_host = 0.0 if serving is None else serving.step_host
     host = own_host if host_seconds is None else as_real("host_seconds", host_seconds, zero=True)
     most = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
-    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths)
+    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths, scale)
     served = _service(model, arriving, asked.layout, asked.service)
     if asked.layout is None:
         served = _laid_out(served, device, most)
@@ -135,6 +141,7 @@ def simulate(
     memory = served.memory(device)
     need = _memory_of(served, arriving)
     _check_memory(served, device, arriving, need)
+    arriving = _with_hits(served, arriving, memory.left, need)
     fits = memory.left // int(need.min())
     fits = served.at_once(device, min(fits, memory.slots or fits))
     limit = fits if most is None else min(most, fits)
@@ -166,13 +173,29 @@ def simulate(
         tpot=percentiles(tpot),
         latency=percentiles(latency),
         **totals._asdict(),
-        assumed=(*ignored, *_lengths(arriving), *_assumed(host, served), *assumed),
+        assumed=(*ignored, *arriving.notes, *_lengths(arriving), *_assumed(host, served), *assumed),
         notes=served.model.notes,
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
         lora=served.lora,
         left_out=left_out,
     )
+
+
+def _with_hits(service: Service, arriving: Requests, room: int, need: Any) -> Requests:
+    """Find the cached prefixes by the hash ids of a trace, unless the service has a prefix cache of its own."""
+    if arriving.blocks is None or service.prefix_cache is not None:
+        return arriving
+    longest = int(need.argmax())
+    tokens = int(arriving.prompt[longest] + arriving.output[longest])
+    capacity = int(room * tokens // max(int(need[longest]), 1))
+    cached = hits(arriving.blocks, arriving.prompt, capacity)
+    share = cached.sum() / arriving.prompt.sum()
+    note = (
+        f"{100 * share:.0f} % of the tokens of prompts are hits by the hash ids of the trace, in a cache of "
+        f"{capacity:,} tokens that keeps the blocks used last"
+    )
+    return replace(arriving, cached=cached, notes=(*arriving.notes, note))
 
 
 def _laid_out(service: Service, device: Hardware, batch: int | None) -> Service:

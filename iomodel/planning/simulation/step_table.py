@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,9 +104,7 @@ def step_table(
         output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
         knots[sequences * each] = seconds - attention_seconds - output, attention_seconds
     other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
-    ends = (min(budget, piece), keys or piece) if chunked else (1, 1)
-    chunks, caches = ([*spaced(1, end - 1, 1)[:-1], end] for end in ends)
-    grid = [[_chunk(steps, queries, keys) if chunked else 0.0 for queries in chunks] for keys in caches]
+    grid = chunk_grid(steps, min(budget, piece), keys or piece) if chunked else NO_CHUNKS
     return StepTable(
         contexts=np.array(contexts),
         decode=decode,
@@ -115,10 +113,28 @@ def step_table(
         other=other.copy(),
         attention=attention.copy(),
         rows=rows,
-        chunks=np.array(chunks),
-        caches=np.array(caches),
-        chunk_attention=np.array(grid),
+        chunks=grid.chunks,
+        caches=grid.caches,
+        chunk_attention=grid.seconds,
     )
+
+
+class ChunkGrid(NamedTuple):
+    """Attention of chunks [s], by cache and chunk [tokens]."""
+
+    chunks: Any
+    caches: Any
+    seconds: Any
+
+
+NO_CHUNKS = ChunkGrid(np.array([1]), np.array([1]), np.zeros((1, 1)))
+
+
+def chunk_grid(steps: ReplicaSteps, queries: int, keys: int) -> ChunkGrid:
+    """Compute the attention of chunks of up to `queries` tokens, with caches of up to `keys`."""
+    chunks, caches = ([*spaced(1, end - 1, 1)[:-1], end] for end in (queries, keys))
+    grid = [[_chunk(steps, size, cache) for size in chunks] for cache in caches]
+    return ChunkGrid(np.array(chunks), np.array(caches), np.array(grid))
 
 
 def _beside(steps: ReplicaSteps, batch: int, context: int) -> float:

@@ -95,6 +95,19 @@ def link(device: Hardware) -> float:
     )
 
 
+def has_link(device: Hardware) -> bool:
+    """Check for the bandwidth of a link.
+
+    >>> from iomodel.devices.device import hardware
+    >>> has_link(hardware("h100-sxm5")), has_link(hardware("gb10"))
+    (True, False)
+    """
+    try:
+        return link(device) > 0
+    except SpecError:
+        return False
+
+
 def with_nodes(layout: Layout, device: Hardware, devices: int | None = None) -> Layout:
     """Return a layout with the nodes of a device, where its devices do not fit one node and it names none.
 

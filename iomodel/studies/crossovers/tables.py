@@ -64,7 +64,8 @@ def _formula(pair: Crossover, verb: str) -> list[str]:
         expression = str(formula.expression)
         exact = f"{expression}, about" if len(expression) < LONG else "about"
         text = f"{formula.symbol} = {exact} {formula.value:,.6g}"
-        return [f"{both} equal at {text}", f"    ({formula.relaxed})"]
+        tables = "the tables hold the exact counts"
+        return [f"{both} equal at {text}", f"    (a formula of relaxed counts: {formula.relaxed}; {tables})"]
     if pair.changes:
         return [f"{both} no formula ({pair.no_formula})"]
     if pair.equal:

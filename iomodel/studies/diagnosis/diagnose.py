@@ -14,6 +14,7 @@ from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
+from iomodel.nests.implementation import Implementation
 from iomodel.studies.diagnosis.bound import bound_of
 from iomodel.studies.diagnosis.facts import (
     BlockGrid,
@@ -143,6 +144,7 @@ def diagnose(
     *,
     blocks: int | None = None,
     parameters: Parameters = DEFAULT,
+    implementation: str | Implementation | None = None,
     **options: Any,
 ) -> Diagnosis:
     """Explain a measured time: the limiting resource, the wasted work, and the remedies.
@@ -165,6 +167,9 @@ def diagnose(
         model's time remains that of the algorithm's own grid.
     parameters : Parameters
         The assumptions of the time model beside the figures of the device.
+    implementation : str or Implementation, optional
+        The measured kernels: one of :func:`iomodel.list_implementations`; those of :func:`iomodel.estimate` by
+        default.
     **options
         Options of the algorithm, and ``packed=True``; tiles by name (``block_q=128``).
 
@@ -192,7 +197,7 @@ def diagnose(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     tiles, options = split_choice(algorithm, tiles, options)
-    kernel = modelled(Change(algorithm, call, tiles, FrozenDict(options), parameters), device)
+    kernel = modelled(Change(algorithm, call, tiles, FrozenDict(options), parameters, implementation), device)
     floor = physical_floor(kernel.estimate)
     if time < floor.seconds:
         raise InputError(

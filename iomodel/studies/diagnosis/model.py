@@ -19,6 +19,7 @@ from iomodel.devices.rates import Rates
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
 from iomodel.nests.execution import PIPELINED
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import stand_in
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import assembled, estimate
@@ -33,13 +34,14 @@ from iomodel.workloads.workload import Shape
 
 @dataclass(frozen=True)
 class Change:
-    """A kernel that the model can time: algorithm, call, tiles and options."""
+    """A kernel that the model can time: algorithm, call, tiles, options and implementation."""
 
     algorithm: AlgorithmLike
     workload: Shape
     tiles: Mapping[str, int] | None
     options: Mapping[str, Any]
     parameters: Parameters
+    implementation: str | Implementation | None = None
 
     def timed(self, device: Hardware) -> Estimate:
         """Estimate the kernel; InfeasibleError if its tiles do not fit.
@@ -52,8 +54,10 @@ class Change:
             **dict(self.options),
         )  # fmt: skip
 
-    def stand_in(self, device: Hardware) -> str | None:
-        """Return the textbook's name where no kernel on file runs the call on a device, else None."""
+    def stand_in(self, device: Hardware) -> str | Implementation | None:
+        """Return the implementation; else the textbook's name where no kernel on file runs the call, or None."""
+        if self.implementation is not None:
+            return self.implementation
         named = schedule_and_kernels(self.algorithm)[1]
         return stand_in(self.algorithm, self.workload, device) if named is None else None
 
@@ -88,9 +92,7 @@ def modelled(change: Change, device: Hardware) -> Modelled:
     over = f"the tiles need {cost.footprint_bytes:,} B on chip where a block may use {limit:,} B"
     while held > 1:
         held = -(-held // 2)
-        smaller = Change(
-            change.algorithm, change.workload, {**sizes, "block_kv": held}, change.options, change.parameters
-        )
+        smaller = replace(change, tiles={**sizes, "block_kv": held})
         if _cost(smaller, {**sizes, "block_kv": held}).hbm_bytes != cost.hbm_bytes:
             break
         try:

@@ -69,6 +69,8 @@ def remedies(kernel: Modelled, device: Hardware, seconds: float, blocks: BlockGr
             after = candidate.change.timed(device)
         except IOModelError:  # the change does not fit, or does not support the call or the device
             continue
+        if candidate.apart and (after.implementation == before.implementation or after.error[1] > before.seconds):
+            continue
         time = _at_least_vector(after, candidate, kernel)
         if candidate.name not in best or time < best[candidate.name][0]:
             best[candidate.name] = (time, after, candidate)
@@ -109,7 +111,7 @@ def _remedy(time: float, after: Estimate, candidate: Candidate, before: Estimate
     if after.cost.options.get("splits", 1) > 1:
         changed["splits"] = after.cost.options["splits"]
     return Remedy(
-        candidate.name,
+        after.implementation if candidate.apart else candidate.name,
         candidate.why,
         after.algorithm,
         after.workload.dtype,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from iomodel.common import labels
 from iomodel.common.display import LIMIT, Mark, Table, figure, sizes_text
+from iomodel.nests.implementation import kernels_title
 from iomodel.studies.diagnosis.remedies import Remedy
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ Row = tuple[str, str, str]
 def shown(diagnosis: Diagnosis) -> list[Table | str]:
     """Return the tables of a diagnosis: rates, limit, redundancy, grid, evidence and remedies."""
     tiles = sizes_text(diagnosis.tiles)
-    title = f"{diagnosis.algorithm} on {diagnosis.hardware.name}: {tiles}"
+    kernels = kernels_title(diagnosis.algorithm, diagnosis.estimate.implementation)
+    title = f"{kernels} on {diagnosis.hardware.name}: {tiles}"
     lines = [*_achieved(diagnosis), *_bound(diagnosis), *_moved(diagnosis), *_machine(diagnosis)]
     parts: list[Table | str] = [
         Table(title, ("", ">value", "unit"), lines),

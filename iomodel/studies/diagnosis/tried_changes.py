@@ -27,11 +27,16 @@ POWERS = tuple(2**n for n in range(9))
 
 @dataclass(frozen=True)
 class Candidate:
-    """A remedy with one changed kernel; the fastest kernel of each remedy counts."""
+    """A remedy with one changed kernel; the fastest kernel of each remedy counts.
+
+    Kernels of another implementation, `apart` from the measured ones, count only if they are faster by more than the
+    error of their time; they give the remedy its name.
+    """
 
     name: str
     why: str
     change: Change
+    apart: bool = False
 
 
 def candidates(measured: Change, device: Hardware, blocks: BlockGrid) -> Iterator[Candidate]:
@@ -42,6 +47,7 @@ def candidates(measured: Change, device: Hardware, blocks: BlockGrid) -> Iterato
     yield from _more_queries(measured)
     yield from _solved(measured, device)
     yield from _fused(measured, device)
+    yield from _faster(measured)
     yield from _split(measured, blocks)
     yield from _narrower(measured, device)
     yield from _packed(measured)
@@ -136,6 +142,14 @@ def _fused(measured: Change, device: Hardware) -> Iterator[Candidate]:
             yield Candidate(declaration.name, why, replace(change, tiles=tiles))
 
 
+def _faster(measured: Change) -> Iterator[Candidate]:
+    """Yield the fastest kernels of the fused algorithms in place of the kernels of one of them."""
+    call = as_attention(measured.workload)
+    for declaration in fused(call) if find_algorithm(measured.algorithm) in answering(call) else ():
+        why = f"the fastest kernels of {declaration.name} on the device, by more than the error of their time"
+        yield Candidate(f"other kernels of {declaration.name}", why, other(measured, declaration), apart=True)
+
+
 def fused(call: Attention) -> list[Algorithm]:
     """List the fused algorithms of a call that do not split its keys, the most general first."""
     preferred = answering(call)
@@ -145,7 +159,7 @@ def fused(call: Attention) -> list[Algorithm]:
 def other(measured: Change, algorithm: Algorithm, **more: Any) -> Change:
     """Return another algorithm on the same call, with the options that it takes."""
     options = only_taken(algorithm, measured.workload.direction, measured.options)
-    return replace(measured, algorithm=algorithm.name, tiles=None, options={**options, **more})
+    return replace(measured, algorithm=algorithm.name, tiles=None, options={**options, **more}, implementation=None)
 
 
 def _split(measured: Change, blocks: BlockGrid) -> Iterator[Candidate]:

@@ -15,6 +15,10 @@ from iomodel.common.validation import Count, as_integer
 from iomodel.errors import InputError, shown
 from iomodel.workloads.masks.tabulated import Spans, Tabulated, TileCounts, TileRuns, exact, runs
 
+BLOCKS = tuple(1 << power for power in range(8))
+"""Sizes of blocks that are tried for a mask with a value per query and key [positions]."""
+HIDDEN = -1e4
+"""Largest number that hides a score to which it is added, as in masks for fp16."""
 _ALLOWED = "allowed: a 2-D table of True and False (or 1 and 0), by blocks of queries and blocks of keys"
 
 
@@ -34,6 +38,27 @@ def _table(blocks: Any) -> NDArray[np.bool_]:
         row, column = map(int, wrong[0])
         raise InputError(f"blocks: {table[row, column]} given in [{row}, {column}]; {_ALLOWED}, such as blocks != 0")
     return np.frombuffer(truth.tobytes(), dtype=bool).reshape(table.shape)
+
+
+def _visible(mask: Any) -> Any:
+    """Convert a mask that is added to scores to booleans; others are returned unchanged."""
+    try:
+        values = np.asarray(mask)
+    except (ValueError, MemoryError):
+        return mask
+    if values.dtype.kind != "f":
+        return values
+    hidden = values <= HIDDEN
+    if not (hidden | (values == 0)).all():
+        wrong = values[~(hidden | (values == 0))][0]
+        raise InputError(f"mask: {wrong:g} given; allowed: 0 where a query sees a key, and -inf where it does not")
+    return ~hidden
+
+
+def _even(table: NDArray[np.bool_], size: int, axis: int) -> bool:
+    """Check that runs of some rows, or columns, of a table are equal."""
+    turned = table if axis == 0 else table.T
+    return bool((turned == turned[np.arange(len(turned)) // size * size]).all())
 
 
 def _written(table: NDArray[np.bool_]) -> list[list[int]]:
@@ -126,6 +151,34 @@ class BlockMask(Tabulated):
                 table[i] |= table[parent]
             table[i, before + i] = True
         return cls(table, block_q=1, block_kv=1)
+
+    @classmethod
+    def of(cls, mask: Any) -> BlockMask:
+        """Build a mask from one value per query and key, as frameworks have it, in the largest blocks that are exact.
+
+        Parameters
+        ----------
+        mask : array-like or sparse array
+            Shape [q_len, kv_len]: booleans, True where a query sees a key; or numbers that are added to the scores, 0
+            where it does and minus infinity, or at most -10,000, where it does not. A sparse array of SciPy, or of any
+            library with `toarray`, has its stored entries visible.
+
+        Raises
+        ------
+        InputError
+            The mask is not 2-D, or has values between these.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> mask = BlockMask.of(np.kron(np.eye(4, dtype=bool), np.ones((8, 8), dtype=bool)))
+        >>> mask.block_q, mask.block_kv, mask.visible_pairs(32, 32)
+        (8, 8, 256)
+        """
+        sparse = hasattr(mask, "toarray")
+        dense = _table(mask.toarray() != 0 if sparse else _visible(mask))
+        sizes = [max(size for size in BLOCKS if _even(dense, size, axis)) for axis in (0, 1)]
+        return cls(dense[:: sizes[0], :: sizes[1]], block_q=sizes[0], block_kv=sizes[1])
 
     def check(self, q_len: int, kv_len: int) -> None:
         """Raise InputError unless the table has one row per block of queries and one column per block of keys."""

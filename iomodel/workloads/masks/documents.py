@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -28,6 +29,27 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
     if sum(checked) > LARGEST:
         raise InputError(f"lengths: a sum of {sum(checked)} given; allowed: a sum from 1 to 10^18")
     return checked
+
+
+def lengths_of(field: str, offsets: Any) -> list[int]:
+    """Return the differences of cumulative lengths, from 0 on; InputError names the field.
+
+    >>> lengths_of("cu_seqlens_q", [0, 2, 2])
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: cu_seqlens_q: 2 given after 2; allowed: lengths added up, from 0 on, such as [0, 3, 8]
+    """
+    wanted = "allowed: lengths added up, from 0 on, such as [0, 3, 8]"
+    values = offsets.tolist() if hasattr(offsets, "tolist") else offsets
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray) or len(values) < 2:
+        raise InputError(f"{field}: {shown(offsets)} given; {wanted}")
+    ends = [as_integer(f"{field} {i}", value, least=0) for i, value in enumerate(values)]
+    if ends[0]:
+        raise InputError(f"{field}: {ends[0]} given first; {wanted}")
+    for before, after in pairwise(ends):
+        if after <= before:
+            raise InputError(f"{field}: {after} given after {before}; {wanted}")
+    return [after - before for before, after in pairwise(ends)]
 
 
 class Documents(Tabulated):
@@ -64,6 +86,15 @@ class Documents(Tabulated):
     if TYPE_CHECKING:
 
         def __init__(self, lengths: Sequence[int] | NDArray[Any], causal: bool = False) -> None: ...
+
+    @classmethod
+    def of_offsets(cls, cu_seqlens: Sequence[int] | NDArray[Any], causal: bool = False) -> Documents:
+        """Build the mask from cumulative lengths, as kernels take them for packed sequences (`cu_seqlens`).
+
+        >>> Documents.of_offsets([0, 3, 8]).lengths
+        (3, 5)
+        """
+        return cls(lengths_of("cu_seqlens", cu_seqlens), causal)
 
     @cached_property
     def total(self) -> int:

@@ -1,0 +1,313 @@
+"""Results of benchmarks and start-up logs of engines, read by their keys and lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from iomodel.errors import InputError, shown
+
+LARGEST = 1 << 28
+"""Largest file [B]."""
+GIB, MS, NS = 2.0**30, 1e-3, 1e-9
+MOST = 1e15
+"""Largest number of a file that is taken for a length, a rate or a time."""
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """One run of a benchmark, or one start of an engine.
+
+    Attributes
+    ----------
+    source : str
+        Program that wrote the file.
+    setting : mapping
+        Set-up that the file states: ``model``, ``hardware``, ``engine``, ``prompt``, ``output``, ``clients``, ``load``,
+        ``requests``, ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``precision``,
+        ``kv_dtype``, ``memory_utilization``, ``step_tokens``, ``step_requests``; what it lacks is missing.
+    measured : mapping
+        Measured figures by name, in SI units.
+    notes : tuple of str
+        What the reader has chosen.
+    """
+
+    source: str
+    setting: Mapping[str, Any]
+    measured: Mapping[str, float]
+    notes: tuple[str, ...] = field(default=())
+
+
+class Format(NamedTuple):
+    """Keys of a format: those by which it is known, and the paths of settings and figures, each with a factor."""
+
+    source: str
+    known: tuple[str, ...]
+    setting: Mapping[str, str]
+    measured: Mapping[str, tuple[str, float]]
+
+
+def _figures(**paths: str) -> dict[str, tuple[str, float]]:
+    """List the figures of a format, in milliseconds where their path says so."""
+    return {name: (path, MS if path.endswith(("_ms", "_ms.avg")) else 1.0) for name, path in paths.items()}
+
+
+SERVE = _figures(
+    ttft="mean_ttft_ms", tpot="mean_tpot_ms", tokens_per_second="output_throughput",
+    requests_per_second="request_throughput",
+)  # fmt: skip
+SERVE_SETTING = {
+    "model": "model_id", "engine": "backend", "clients": "max_concurrency", "load": "request_rate",
+    "requests": "completed", "tokens_in": "total_input_tokens", "tokens_out": "total_output_tokens",
+    "hardware": "gpu", "tensor_parallel": "tensor_parallel_size", "device_count": "num_gpus",
+}  # fmt: skip
+FORMATS = (
+    Format("vllm bench serve", ("model_id", "request_throughput", "total_input_tokens"), SERVE_SETTING, SERVE),
+    Format(
+        "sglang.bench_serving",
+        ("backend", "request_throughput", "mean_e2e_latency_ms", "total_input_tokens"),
+        {**SERVE_SETTING, "model": "server_info.model_path", "tensor_parallel": "server_info.tp_size"},
+        SERVE,
+    ),
+    Format(
+        "trtllm-bench",
+        ("performance.system_output_throughput_tok_s", "world_info"),
+        {
+            "model": "engine.model", "kv_dtype": "engine.kv_cache_dtype", "precision": "engine.quantization",
+            "hardware": "machine.name", "tensor_parallel": "world_info.tp_size",
+            "pipeline_parallel": "world_info.pp_size", "expert_parallel": "world_info.ep_size",
+            "step_requests": "world_info.max_batch_size", "step_tokens": "world_info.max_num_tokens",
+            "requests": "request_info.num_requests", "clients": "request_info.avg_num_concurrent_requests",
+            "prompt": "request_info.avg_input_length", "output": "request_info.avg_output_length",
+        },
+        _figures(
+            ttft="streaming_metrics.avg_ttft_ms", tpot="streaming_metrics.avg_tpot_ms",
+            tokens_per_second="performance.system_output_throughput_tok_s",
+            requests_per_second="performance.request_throughput_req_s",
+        ),
+    ),
+    Format(
+        "AIPerf",
+        ("request_throughput.avg", "input_sequence_length.avg", "request_latency.avg"),
+        {
+            "model": "input_config.endpoint.model_names", "clients": "input_config.loadgen.concurrency",
+            "load": "input_config.loadgen.request_rate", "requests": "request_count.avg",
+            "prompt": "input_sequence_length.avg", "output": "output_sequence_length.avg",
+        },
+        {
+            "ttft": ("time_to_first_token.avg", MS), "tpot": ("inter_token_latency.avg", MS),
+            "tokens_per_second": ("output_token_throughput.avg", 1.0),
+            "requests_per_second": ("request_throughput.avg", 1.0),
+        },
+    ),
+    Format(
+        "InferenceMAX",
+        ("tput_per_gpu", "conc", "isl", "osl"),
+        {
+            "model": "model", "hardware": "hw", "engine": "framework", "precision": "precision",
+            "tensor_parallel": "tp", "expert_parallel": "ep", "clients": "conc", "prompt": "isl", "output": "osl",
+        },
+        _figures(ttft="mean_ttft", tpot="mean_tpot", tokens_per_device="output_tput_per_gpu"),
+    ),
+)  # fmt: skip
+"""Formats of JSON, the most particular first where keys are shared."""
+
+
+class Line(NamedTuple):
+    """A line of a log: the pattern of its number, the name of the figure or setting, and its unit."""
+
+    pattern: str
+    name: str
+    factor: float = 1.0
+
+
+NUMBER = r"\s*:?\s*(-?[\d,]+(?:\.\d+)?)"
+PRINTED = (
+    Line(r"Successful requests:" + NUMBER, "requests"),
+    Line(r"Maximum request concurrency:" + NUMBER, "clients"),
+    Line(r"Traffic request rate:" + NUMBER, "load"),
+    Line(r"Total input tokens:" + NUMBER, "tokens_in"),
+    Line(r"Total generated tokens:" + NUMBER, "tokens_out"),
+    Line(r"Request throughput \(req/s\):" + NUMBER, "requests_per_second"),
+    Line(r"Output token throughput \(tok/s\):" + NUMBER, "tokens_per_second"),
+    Line(r"Mean TTFT \(ms\):" + NUMBER, "ttft", MS),
+    Line(r"Mean TPOT \(ms\):" + NUMBER, "tpot", MS),
+)
+MLPERF = (
+    Line(r"Tokens per second" + NUMBER, "tokens_per_second"),
+    Line(r"Completed tokens per second" + NUMBER, "tokens_per_second"),
+    Line(r"Completed samples per second" + NUMBER, "requests_per_second"),
+    Line(r"Samples per second" + NUMBER, "requests_per_second"),
+    Line(r"Mean First Token latency \(ns\)" + NUMBER, "ttft", NS),
+    Line(r"Mean Time to Output Token \(ns\)" + NUMBER, "tpot", NS),
+    Line(r"target_qps" + NUMBER, "load"),
+)
+STARTED = (
+    Line(r"Model loading took" + NUMBER + r" Gi?B", "weights", GIB),
+    Line(r"Available KV cache memory" + NUMBER + r" GiB", "kv_bytes", GIB),
+    Line(r"GPU KV cache size" + NUMBER + r" tokens", "kv_tokens"),
+    Line(r"Maximum concurrency for [\d,]+ tokens per request" + NUMBER + "x", "requests_that_fit"),
+    Line(r"Maximum concurrency for" + NUMBER + r" tokens per request", "context"),
+    Line(r"Load weight end\..*?mem usage=" + r"([\d.]+) GB", "weights", GIB),
+    Line(r"KV Cache is allocated\. .*?#tokens: ([\d,]+)", "kv_tokens"),
+    Line(r"max_total_num_tokens=([\d,]+)", "kv_tokens"),
+    Line(r"tensor_parallel_size['\"]?[=:]" + NUMBER, "tensor_parallel"),
+    Line(r"tp_size=" + NUMBER, "tensor_parallel"),
+    Line(r"gpu_memory_utilization['\"]?[=:]" + NUMBER, "memory_utilization"),
+    Line(r"mem_fraction_static=" + NUMBER, "memory_utilization"),
+    Line(r"max_num_batched_tokens['\"]?[=:]" + NUMBER, "step_tokens"),
+    Line(r"max_num_seqs['\"]?[=:]" + NUMBER, "step_requests"),
+)
+LOGS = (
+    ("a printed result", "Serving Benchmark Result", PRINTED),
+    ("MLPerf", "MLPerf Results Summary", MLPERF),
+    ("a start of vLLM", "KV cache", STARTED),
+    ("a start of SGLang", "max_total_num_tokens", STARTED),
+    ("a start of SGLang", "KV Cache is allocated", STARTED),
+    ("a start of vLLM", "Model loading took", STARTED),
+)
+FIGURES = (
+    "ttft", "tpot", "tokens_per_second", "tokens_per_device", "requests_per_second", "weights", "kv_bytes", "kv_tokens",
+    "requests_that_fit",
+)  # fmt: skip
+WORDS = (
+    (r"(?:model_path|model)['\"]?[=:]\s*['\"]([^'\"]+)['\"]", "model"),
+    (r"kv_cache_dtype['\"]?[=:]\s*['\"]?(\w+)", "kv_dtype"),
+)
+"""Words of the arguments that an engine prints as it starts."""
+
+
+def read_benchmark(path: str | Path) -> BenchmarkRun:
+    """Read the result of a benchmark, or the start-up log of an engine.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `vllm bench serve`, `sglang.bench_serving`, `trtllm-bench`, genai-perf, AIPerf, InferenceMAX or MLPerf
+        write, or print; or the log of vLLM or SGLang.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is none of these.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise InputError(f"file: {shown(str(path))} cannot be read ({reason}); allowed: a result or a log") from None
+    if len(content) > LARGEST:
+        raise InputError(f"file: more than {LARGEST:,} B given; allowed: the result or the log of one run")
+    text = content.decode("utf-8-sig", errors="replace")
+    runs = [run for document in _documents(text) if (run := _of_document(document)) is not None]
+    if runs:
+        extra = (f"the last of {len(runs)} runs in the file",) if len(runs) > 1 else ()
+        return BenchmarkRun(runs[-1].source, runs[-1].setting, runs[-1].measured, (*runs[-1].notes, *extra))
+    return _of_log(text)
+
+
+def _documents(text: str) -> list[Any]:
+    """Parse the documents of JSON in a text: all of it, or single lines."""
+    try:
+        whole = json.loads(text)
+        return whole if isinstance(whole, list) else [whole]
+    except (ValueError, RecursionError):
+        pass
+    found = []
+    for line in text.splitlines():
+        if line.startswith("{") and line.rstrip().endswith("}"):
+            try:
+                found.append(json.loads(line))
+            except (ValueError, RecursionError):
+                continue
+    return found
+
+
+def at(document: Any, path: str) -> Any:
+    """Return the entry at a path of keys; None where there is none.
+
+    >>> at({"a": {"b": [3]}}, "a.b"), at({"a": 1}, "a.b")
+    ([3], None)
+    """
+    for word in path.split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(word)
+    return document
+
+
+def _of_document(document: Any) -> BenchmarkRun | None:
+    known = (each for each in FORMATS if all(at(document, path) is not None for path in each.known))
+    found = next(known, None)
+    if found is None:
+        return None
+    setting = {name: entry for name, path in found.setting.items() if (entry := at(document, path)) not in (None, "")}
+    measured = {
+        name: factor * number
+        for name, (path, factor) in found.measured.items()
+        if (number := _number(at(document, path))) is not None and number > 0
+    }
+    return _run(found.source, setting, measured)
+
+
+def _of_log(text: str) -> BenchmarkRun:
+    found = next(((source, lines) for source, word, lines in LOGS if word in text), None)
+    if found is None:
+        raise InputError(
+            "file: no result and no log of a known program; allowed: what vllm bench serve, sglang.bench_serving, "
+            "trtllm-bench, AIPerf, InferenceMAX or MLPerf write, or the start of vLLM or SGLang"
+        )
+    source, lines = found
+    numbers: dict[str, float] = {}
+    for line in lines:
+        match = re.search(line.pattern, text)
+        number = _number(match[1].replace(",", "")) if match else None
+        if number is not None:
+            numbers.setdefault(line.name, line.factor * number)
+    words = {name: match[1] for pattern, name in WORDS if (match := re.search(pattern, text)) is not None}
+    engine = {"engine": source.split()[-1].lower()} if source.startswith("a start of") else {}
+    measured = {name: numbers.pop(name) for name in FIGURES if name in numbers}
+    return _run(source, {**words, **engine, **numbers}, measured)
+
+
+def _number(entry: Any) -> float | None:
+    """Convert a number of a file; None for what is none, or lies far outside."""
+    if isinstance(entry, bool) or not isinstance(entry, int | float | str):
+        return None
+    try:
+        number = float(entry)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) and abs(number) < MOST * GIB else None
+
+
+def _run(source: str, setting: Mapping[str, Any], measured: Mapping[str, float]) -> BenchmarkRun:
+    """Convert the set-up of a file: mean lengths of totals, whole numbers, names without their case."""
+    if not measured:
+        raise InputError(f"file: {source} without a figure above 0; allowed: a run that has succeeded")
+    counted = {
+        "prompt", "output", "clients", "requests", "tensor_parallel", "pipeline_parallel", "expert_parallel",
+        "device_count", "step_tokens", "step_requests", "context",
+    }  # fmt: skip
+    read: dict[str, Any] = {}
+    totals = {name: _number(setting.get(name)) for name in ("tokens_in", "tokens_out", "requests")}
+    done = totals["requests"]
+    for name, total in (("prompt", totals["tokens_in"]), ("output", totals["tokens_out"])):
+        if total and done:
+            read[name] = max(1, round(total / done))
+    for name, entry in setting.items():
+        value = entry[0] if isinstance(entry, list) and entry else entry
+        number = _number(value)
+        if name in counted and number is not None and 0.5 <= number < MOST:
+            read.setdefault(name, round(number))
+        elif name in ("load", "memory_utilization") and number is not None and 0 < number < MOST:
+            read[name] = number
+        elif isinstance(value, str) and value and name not in counted and len(value) < 500:
+            read[name] = value
+    return BenchmarkRun(source, read, dict(measured))

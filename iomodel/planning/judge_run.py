@@ -1,0 +1,548 @@
+"""Judgement of a measured benchmark: the figures of the same set-up as planned, and the changes that explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import exp, log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from iomodel.common.display import Result, Table, trusted
+from iomodel.common.results import Record, column, printed
+from iomodel.common.tabular import Tabular
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware, as_device, list_hardware
+from iomodel.errors import InfeasibleError, InputError, IOModelError, shown
+from iomodel.models.registry import ModelSpec
+from iomodel.planning.benchmark_files import BenchmarkRun, read_benchmark
+from iomodel.planning.engine_arguments import shipped_name
+from iomodel.planning.engines import ENGINES, OTHER_NAMES
+from iomodel.planning.formatting import layout_text
+from iomodel.planning.intervals import tpot_interval, ttft_interval
+from iomodel.planning.memory_plan import memory_plan
+from iomodel.planning.plan import plan
+from iomodel.planning.simulation.simulate import simulate
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step_arguments import PRECISIONS, as_model
+
+SHARE_OF_PARTS = 0.03
+"""Tolerance of the parts of memory of an engine, as tests hold them to public start-up logs [-]."""
+MOST_SIMULATED = 400
+"""Most requests of a simulation; longer runs have the same means."""
+BETTER = 1.1
+"""Ratio of rates from which a change is worth a try [-]."""
+UNITS = {
+    "ttft": ("ms", 1e3), "tpot": ("ms", 1e3), "tokens_per_second": ("1/s", 1.0), "requests_per_second": ("1/s", 1.0),
+    "weights": ("GB", 1e-9), "kv_bytes": ("GB", 1e-9), "kv_tokens": ("tokens", 1.0), "requests_that_fit": ("-", 1.0),
+}  # fmt: skip
+LABELS = {
+    "ttft": "TTFT", "tpot": "TPOT", "tokens_per_second": "output tokens/s", "requests_per_second": "requests/s",
+    "weights": "weights", "kv_bytes": "memory of the cache", "kv_tokens": "tokens of the cache",
+    "requests_that_fit": "requests that fit",
+}  # fmt: skip
+FIGURES = {name: (LABELS[name], *UNITS[name]) for name in UNITS}
+"""Label, printed unit and factor of each figure."""
+MEMORY = ("weights", "kv_bytes", "kv_tokens", "requests_that_fit")
+REMEDIES = ("weights", "cache", "tensor")
+"""First words of the changes that can be made to a run."""
+BRANDS = ("nvidia", "amd", "intel", "geforce", "instinct", "tesla", "graphics", "gpu", "tensor", "core")
+
+
+@dataclass(frozen=True)
+class JudgedFigure(Record):
+    """A measured figure beside its prediction.
+
+    Attributes
+    ----------
+    name : str
+        ``ttft``, ``tpot`` [s], ``tokens_per_second``, ``requests_per_second`` [1/s], ``weights``, ``kv_bytes`` [B],
+        ``kv_tokens`` or ``requests_that_fit``.
+    measured, predicted, low, high : float
+        Figure of the file, and that of the plan with the interval of eight in ten published ones.
+    """
+
+    derived = ("error", "inside")
+
+    name: str = field(metadata=column("figure", lambda name: FIGURES[name][0]))
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less one [-]."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def inside(self) -> bool:
+        """Measured figure within the interval."""
+        return self.low <= self.measured <= self.high
+
+    def cells(self) -> tuple[str, ...]:
+        """Write the row of the printed table."""
+        _, unit, factor = FIGURES[self.name]
+        numbers = [f"{factor * value:,.4g}" for value in (self.measured, self.predicted, self.low, self.high)]
+        return (
+            f"{FIGURES[self.name][0]} [{unit}]", *numbers[:2], f"{numbers[2]} .. {numbers[3]}",
+            f"{100 * self.error:+.0f} %", "yes" if self.inside else "no",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JudgedChange(Record):
+    """A change of the planned set-up.
+
+    Attributes
+    ----------
+    change : str
+        Description.
+    error : float
+        Mean ratio of its figures to the measured ones, in either direction, less one [-].
+    tokens_per_second : float or None
+        Predicted rate of output tokens [1/s].
+    remedy : bool
+        The change can be made; the others say what the run may have had.
+    """
+
+    change: str = field(metadata=column("change"))
+    error: float = field(metadata=column(">error\n[%]", lambda error: f"{100 * error:.0f}"))
+    tokens_per_second: float | None = field(
+        metadata=column(">output\ntokens/s", lambda rate: "" if rate is None else f"{rate:,.0f}")
+    )
+    remedy: bool = False
+
+
+@dataclass(frozen=True)
+class JudgedRun(Result, Tabular):
+    """A benchmark, or the start of an engine, judged by a plan of the same set-up.
+
+    Attributes
+    ----------
+    source : str
+        Program that wrote the file.
+    model, hardware : str
+        Names.
+    layout : Layout
+        Parallel layout of a replica.
+    setting : mapping
+        Rest of the planned set-up.
+    figures : tuple of JudgedFigure
+        Measured figures beside the predicted ones.
+    changes : tuple of JudgedChange
+        Changes of the set-up, the nearest to the measurement first.
+    limits : tuple of str
+        Limiting resources of the plan.
+    assumed, left_out, notes : tuple of str
+        Assumptions, effects without a time, and choices of the reader.
+    """
+
+    derived = ("error", "inside")
+
+    source: str
+    model: str
+    hardware: str
+    layout: Layout
+    setting: Mapping[str, Any]
+    figures: tuple[JudgedFigure, ...]
+    changes: tuple[JudgedChange, ...]
+    limits: tuple[str, ...]
+    assumed: tuple[str, ...]
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    @printed(column(">error\n[%]"))
+    def error(self) -> float:
+        """Mean ratio of the predicted to the measured figures, in either direction, less one [-]."""
+        return _error({each.name: each.predicted for each in self.figures}, {f.name: f.measured for f in self.figures})
+
+    @property
+    def inside(self) -> bool:
+        """All figures within their intervals."""
+        return all(each.inside for each in self.figures)
+
+    @property
+    def explained(self) -> tuple[str, ...]:
+        """Changes that bring the prediction nearer to the measurement, the nearest first."""
+        return tuple(each.change for each in self.changes if each.error < 0.7 * self.error)
+
+    @property
+    def tries(self) -> tuple[str, ...]:
+        """Changes with a rate more than a tenth above the planned one."""
+        own = next((each.predicted for each in self.figures if each.name == "tokens_per_second"), None)
+        if own is None:
+            return ()
+        better = [each for each in self.changes if each.remedy and (each.tokens_per_second or 0.0) > BETTER * own]
+        return tuple(each.change for each in sorted(better, key=lambda each: -(each.tokens_per_second or 0.0)))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per figure."""
+        return [each.to_dict() for each in self.figures]
+
+    def tables(self) -> list[Table | str]:
+        """Return the tables of the terminal."""
+        where = f"{self.model} on {self.hardware} ({layout_text(self.layout)})"
+        title = f"{self.source}: {where}, {', '.join(f'{name} {value}' for name, value in self.setting.items())}"
+        names = ("figure", ">measured", ">planned", ">interval", ">error", "inside")
+        drawn: list[Table | str] = [Table(title, names, [each.cells() for each in self.figures])]
+        if self.changes:
+            drawn.append(Table.of("The same with one change", JudgedChange, self.changes))
+        drawn.append(self._verdict())
+        drawn += [f"limit: {line}" for line in self.limits]
+        drawn += [f"to try: {line}" for line in self.tries]
+        return [*drawn, *trusted(self.left_out, self.assumed), *(f"note: {line}" for line in self.notes)]
+
+    def _verdict(self) -> str:
+        if self.inside:
+            return "explained: every figure is within its interval"
+        if self.explained:
+            return f"nearest to the measurement: {self.explained[0]}"
+        return "not explained by one of these changes"
+
+
+class Setup(NamedTuple):
+    """Set-up of a run: what is planned, and under which load."""
+
+    model: ModelSpec | str
+    device: Hardware
+    layout: Layout
+    prompt: int
+    output: int
+    clients: int | None
+    load: float | None
+    requests: int | None
+    replicas: int
+    service: dict[str, Any]
+
+
+def judge_run(
+    file: str | Path,
+    hardware: Hardware | str | None = None,
+    *,
+    model: ModelSpec | str | None = None,
+    layout: Layout | None = None,
+    replicas: int | None = None,
+    engine: str | None = None,
+    precision: str | None = None,
+    kv_dtype: str | None = None,
+    prompt: int | None = None,
+    output: int | None = None,
+    clients: int | None = None,
+) -> JudgedRun:
+    """Judge the result of a benchmark, or the start-up log of an engine, by a plan of the same set-up.
+
+    The arguments replace what the file states, or add what it lacks. A closed loop of clients is planned, random
+    arrivals are simulated, and a start-up log is compared with the memory of the engine.
+
+    Parameters
+    ----------
+    file : str or Path
+        What `vllm bench serve`, `sglang.bench_serving`, `trtllm-bench`, genai-perf, AIPerf, InferenceMAX or MLPerf
+        write, or print; or the log of vLLM or SGLang.
+    hardware : Hardware or str, optional
+        The device.
+    model : ModelSpec or str, optional
+        The model, its name, or its file.
+    layout : Layout, optional
+        Parallel layout of a replica.
+    replicas : int, optional
+        Replicas behind the server, by default one.
+    engine : str, optional
+        Engine whose memory and steps are assumed.
+    precision : str, optional
+        Types of weights, products and cache.
+    kv_dtype : str, optional
+        Type of the cache.
+    prompt, output : int, optional
+        Mean tokens of prompts and outputs.
+    clients : int, optional
+        Clients of the closed loop.
+
+    Raises
+    ------
+    InputError, UnknownNameError, InfeasibleError
+        The file cannot be read, the set-up lacks a part, or cannot be planned.
+
+    Examples
+    --------
+    >>> import json, os, tempfile
+    >>> run = {"hw": "h200", "conc": 4, "isl": 1024, "osl": 1024, "tp": 1, "model": "meta-llama/Llama-3.1-8B-Instruct",
+    ...        "tput_per_gpu": 1000.0, "mean_ttft": 0.03, "mean_tpot": 0.0055, "framework": "vllm", "precision": "bf16"}
+    >>> path = os.path.join(tempfile.mkdtemp(), "result.json")
+    >>> with open(path, "w") as file:
+    ...     json.dump(run, file)
+    >>> judged = judge_run(path)
+    >>> judged.hardware, [figure.name for figure in judged.figures]
+    ('h200-sxm', ['ttft', 'tpot'])
+    """
+    run = read_benchmark(file)
+    given = {
+        "model": model, "hardware": hardware, "engine": engine, "precision": precision, "kv_dtype": kv_dtype,
+        "prompt": prompt, "output": output, "clients": clients,
+    }  # fmt: skip
+    stated = {**run.setting, **{name: value for name, value in given.items() if value is not None}}
+    if clients is not None:
+        stated.pop("load", None)
+    setup, notes = _setup(run, stated, layout, replicas)
+    measured = _measured(run, setup)
+    planned = _planned(setup, memory=not measured.keys() - set(MEMORY))
+    figures = tuple(
+        JudgedFigure(name, measured[name], *planned.figures[name]) for name in FIGURES if name in measured
+        if name in planned.figures
+    )  # fmt: skip
+    if not figures:
+        raise InputError(f"file: {', '.join(run.measured)} measured; allowed: one of {', '.join(FIGURES)}")
+    return JudgedRun(
+        source=run.source,
+        model=planned.model,
+        hardware=setup.device.label,
+        layout=setup.layout,
+        setting=_told(setup),
+        figures=figures,
+        changes=_changes(setup, {each.name: each.measured for each in figures}),
+        limits=planned.limits,
+        assumed=planned.assumed,
+        left_out=planned.left_out,
+        notes=(*run.notes, *notes, *planned.notes),
+    )
+
+
+def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, replicas: int | None) -> tuple[Setup, Any]:
+    """Complete the set-up of a file."""
+    notes = []
+    device, count = _device(stated.get("hardware"))
+    if isinstance(stated.get("hardware"), str) and stated["hardware"] != device.id and "hardware" in run.setting:
+        notes.append(f"device {device.id} for {shown(stated['hardware'])}")
+    if stated.get("model") is None:
+        raise InputError("model: the file names none; allowed: the name of a model, such as llama-3.1-8b")
+    named = shipped_name(stated["model"]) if isinstance(stated["model"], str) else stated["model"]
+    used = layout or Layout(
+        tensor_parallel=stated.get("tensor_parallel", 1),
+        pipeline_parallel=stated.get("pipeline_parallel", 1),
+        expert_parallel=stated.get("expert_parallel", 1),
+    )
+    copies = as_integer("replicas", replicas) if replicas is not None else max(1, count // used.devices)
+    started = not run.measured.keys() - set(MEMORY)
+    for name in ("prompt", "output"):
+        if stated.get(name) is None and not started:
+            raise InputError(f"{name}: the file states no lengths; allowed: mean tokens, as {name}=1024")
+    service: dict[str, Any] = {
+        name: stated[name] for name in ("memory_utilization", "step_tokens", "step_requests") if name in stated
+    }
+    engine: str | None = OTHER_NAMES.get(str(stated.get("engine")), str(stated.get("engine")))
+    if engine not in ENGINES:
+        engine = "tensorrt-llm" if run.source == "trtllm-bench" else None
+    if engine is not None:
+        service["engine"] = engine
+    service |= _types(stated, engine, notes)
+    load = stated.get("load")
+    setup = Setup(
+        model=named,
+        device=device,
+        layout=used,
+        prompt=stated.get("prompt") or max(1, stated.get("context", 4096) - 1),
+        output=stated.get("output") or 1,
+        clients=stated.get("clients") or (None if load or started else stated.get("requests") or 1),
+        load=load,
+        requests=stated.get("requests"),
+        replicas=copies,
+        service=service,
+    )
+    return setup, notes
+
+
+def _types(stated: Mapping[str, Any], engine: str | None, notes: list[str]) -> dict[str, Any]:
+    """Return the precision and the type of the cache of a file, as far as they are known here.
+
+    Where the file states a precision alone, the cache has the default of the engine: fp8 in the checkpoints of
+    TensorRT-LLM, else bf16.
+    """
+    found: dict[str, Any] = {}
+    named = str(stated.get("model")).lower()
+    in_name = next((word for word in ("nvfp4", "fp8", "mxfp4") if word in named), "")
+    precision = str(stated.get("precision") or in_name).lower()
+    known = {"fp4": "nvfp4", "w4a16": "int4", "bfloat16": "bf16"}.get(precision, precision)
+    if known in PRECISIONS and known != "bf16":
+        found["precision"] = known
+    elif known not in ("", "bf16", "none"):
+        notes.append(f"precision {shown(precision)} of the file is passed over")
+    cache = str(stated.get("kv_dtype") or "").lower().split("_")[0]
+    if cache in ("fp8", "int8", "nvfp4", "int4"):
+        found["kv_dtype"] = cache
+    elif "precision" in found and engine is not None:
+        found["kv_dtype"] = "fp8" if engine == "tensorrt-llm" else "bf16"
+    return found
+
+
+def _device(named: object) -> tuple[Hardware, int]:
+    """Find a device, and the number of them in a name such as "4xNVIDIA_L40S"; without a number 1."""
+    if named is None:
+        raise InputError("hardware: the file names no device; allowed: one, such as h100-sxm5")
+    if not isinstance(named, str):
+        return as_device(named), 1  # type: ignore[arg-type]
+    words = named.lower().replace("_", "-").replace(" ", "-")
+    number, times, rest = words.partition("x")
+    count = int(number) if times and number.isascii() and number.isdigit() and len(number) < 5 else 1
+    words = rest.lstrip("-") if count > 1 or number == "1" else words
+    short = "-".join(word for word in words.split("-") if word and word not in BRANDS)
+    known = list_hardware()
+    if short in known:
+        return as_device(short), count
+    near = [name for name in known if name.startswith(f"{short}-")]
+    near = near or [name for name in known if short.startswith(name.partition("-")[0] + "-")]
+    return as_device(min(near, key=lambda name: "sxm" not in name) if near else named), count
+
+
+def _measured(run: BenchmarkRun, setup: Setup) -> dict[str, float]:
+    """Return the figures of all devices."""
+    found = dict(run.measured)
+    each = found.pop("tokens_per_device", None)
+    if each is not None:
+        found["tokens_per_second"] = each * setup.layout.devices * setup.replicas
+    return found
+
+
+class Planned(NamedTuple):
+    """Predicted figures with their intervals, and what is told beside them."""
+
+    model: str
+    figures: dict[str, tuple[float, float, float]]
+    limits: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _planned(setup: Setup, *, memory: bool = False) -> Planned:
+    if memory:
+        return _of_memory(setup)
+    return _of_clients(setup) if setup.load is None else _of_arrivals(setup)
+
+
+def _of_clients(setup: Setup) -> Planned:
+    """Plan a closed loop of clients."""
+    assert setup.clients is not None
+    count = setup.replicas * setup.layout.devices
+    clients = max(setup.clients, setup.replicas)
+    answer = plan(
+        setup.model, setup.device, count=count, layout=setup.layout, prompt=setup.prompt, output=setup.output,
+        clients=clients, **setup.service,
+    )  # fmt: skip
+    spans = {"ttft": answer.ttft_interval or (answer.ttft, answer.ttft), "tpot": answer.tpot_interval}
+    rates = {"tokens_per_second": answer.tokens_per_second, "requests_per_second": answer.requests_per_second}
+    limits = (f"{answer.prefill_bound} in a prefill, {answer.decode_bound} in a decode step",)
+    times = {"ttft": answer.ttft, "tpot": answer.tpot}
+    return Planned(
+        answer.model, _with_spans(times, spans, rates), limits, answer.assumed, answer.left_out, answer.notes
+    )
+
+
+def _of_arrivals(setup: Setup) -> Planned:
+    """Simulate random arrivals at one of the replicas."""
+    assert setup.load is not None
+    answer = simulate(
+        setup.model, setup.device, prompt=setup.prompt, output=setup.output, load=setup.load / setup.replicas,
+        requests=max(1, min(-(-(setup.requests or MOST_SIMULATED) // setup.replicas), MOST_SIMULATED)),
+        batch=None if setup.clients is None else -(-setup.clients // setup.replicas),
+        layout=setup.layout, **setup.service,
+    )  # fmt: skip
+    spec = as_model(setup.model)
+    batch = max(1, round(answer.mean_batch))
+    times = {"ttft": answer.ttft.mean, "tpot": answer.tpot.mean}
+    spans = {"ttft": ttft_interval(spec, answer.ttft.mean), "tpot": tpot_interval(spec, batch, answer.tpot.mean)}
+    rates = {
+        "tokens_per_second": setup.replicas * answer.tokens_per_second,
+        "requests_per_second": setup.replicas * answer.requests_per_second,
+    }
+    limits = (f"utilisation of the engine {100 * answer.utilization:.0f} %",)
+    figures = _with_spans(times, spans, rates)
+    return Planned(answer.model, figures, limits, answer.assumed, answer.left_out, answer.notes)
+
+
+def _with_spans(
+    times: Mapping[str, float | None], spans: Mapping[str, tuple[float, float] | None], rates: Mapping[str, float]
+) -> dict[str, tuple[float, float, float]]:
+    """Join the times with their intervals; rates have the inverse interval of the time per token, or of the first."""
+    found = {
+        name: (value, *span) for name, value in times.items() if value and (span := spans[name]) is not None
+    }  # fmt: skip
+    value, *ends = found.get("tpot") or found.get("ttft") or (1.0, 1.0, 1.0)
+    low, high = (end / value for end in ends)
+    return {**found, **{name: (rate, rate / high, rate / low) for name, rate in rates.items()}}
+
+
+def _of_memory(setup: Setup) -> Planned:
+    """Plan the memory of an engine."""
+    answer = memory_plan(
+        setup.model, setup.device, layout=setup.layout, prompt=setup.prompt, output=setup.output, **setup.service
+    )
+    fit = answer.memory
+    parts: dict[str, float] = {"weights": fit.weights, "kv_bytes": fit.left, "kv_tokens": fit.tokens}
+    parts["requests_that_fit"] = fit.tokens / (setup.prompt + setup.output)
+    low, high = 1 - SHARE_OF_PARTS, 1 + SHARE_OF_PARTS
+    figures = {name: (float(value), low * value, high * value) for name, value in parts.items()}
+    return Planned(answer.model, figures, notes=(*(f"log: {line}" for line in fit.log), *answer.notes))
+
+
+def _error(predicted: Mapping[str, float], measured: Mapping[str, float]) -> float:
+    """Return the mean ratio of figures to the measured ones in either direction, less one [-]."""
+    ratios = [abs(log(max(predicted[name], 1e-12) / measured[name])) for name in measured if name in predicted]
+    return exp(sum(ratios) / len(ratios)) - 1 if ratios else float("inf")
+
+
+def _changes(setup: Setup, measured: Mapping[str, float]) -> tuple[JudgedChange, ...]:
+    """Plan the set-up with one change at a time."""
+    memory = not measured.keys() - set(MEMORY)
+    tried = []
+    for change, changed in _variants(setup, memory):
+        try:
+            figures = {name: value for name, (value, *_) in _planned(changed, memory=memory).figures.items()}
+        except (IOModelError, InfeasibleError):
+            continue
+        remedy = change.startswith(REMEDIES)
+        tried.append(JudgedChange(change, _error(figures, measured), figures.get("tokens_per_second"), remedy))
+    return tuple(sorted(tried, key=lambda each: each.error))
+
+
+def _variants(setup: Setup, memory: bool) -> list[tuple[str, Setup]]:
+    """List changes of a set-up that a file often leaves out."""
+
+    def using(**service: Any) -> Setup:
+        kept = {name: value for name, value in {**setup.service, **service}.items() if value is not None}
+        return setup._replace(service=kept)
+
+    found: list[tuple[str, Setup]] = []
+    precision = setup.service.get("precision")
+    for other in ("fp8", "bf16"):
+        if precision != other and not (precision is None and other == "bf16"):
+            found.append((f"weights, products and cache in {other}", using(precision=other)))
+    if "kv_dtype" not in setup.service and precision != "fp8":
+        found.append(("cache in fp8", using(kv_dtype="fp8")))
+    for name in ENGINES:
+        if setup.service.get("engine") != name:
+            found.append((f"engine {name}", using(engine=name)))
+    tensor = setup.layout.tensor_parallel
+    for degree in (2 * tensor, tensor // 2):
+        if degree and (memory or degree > tensor):
+            layout = setup.layout.model_copy(update={"tensor_parallel": degree})
+            found.append((f"tensor parallelism of {degree}", setup._replace(layout=layout)))
+    if not memory:
+        from iomodel.planning.prefix_cache import PrefixCache
+
+        found.append(("half of each prompt cached", using(prefix_cache=PrefixCache(hit_rate=0.5))))
+        if setup.clients and setup.clients > 1:
+            found.append(("half of the clients at a time", setup._replace(clients=-(-setup.clients // 2))))
+    return found
+
+
+def _told(setup: Setup) -> dict[str, Any]:
+    """Return the set-up as it is told."""
+    told: dict[str, Any] = {"prompt": setup.prompt, "output": setup.output}
+    for name in ("clients", "load"):
+        if getattr(setup, name) is not None:
+            told[name] = getattr(setup, name)
+    if setup.replicas > 1:
+        told["replicas"] = setup.replicas
+    return {**told, **setup.service}

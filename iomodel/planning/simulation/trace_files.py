@@ -1,0 +1,460 @@
+"""Requests in files of other programs: columns of CSV and keys of JSON, units of times, and hash ids of prefixes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+
+from iomodel.common.progress import watched
+from iomodel.errors import InputError, shown
+from iomodel.synonyms import SAME, key
+
+COLUMNS = ("arrival", "prompt", "output")
+MOST_ROWS = 10_000_000
+"""Most requests of a simulation."""
+LATEST = 1e12
+"""Latest arrival [s]."""
+MOST_TOKENS = 1 << 24
+"""Longest prompt or output [tokens]."""
+CHUNK = 1 << 16
+"""Rows that are read at once; their text is dropped before the next ones are read."""
+LARGEST = 1 << 30
+"""Largest document of JSON [B]; a file with an object in each line has no limit."""
+DEPTH = 4
+"""Levels of objects within objects in which keys are looked for."""
+CHARACTERS = 4
+"""Characters of a token, where a file has texts in place of lengths."""
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
+"""Units of times by their suffix or name [s]."""
+SUFFIX = re.compile(r"_(ns|us|ms|s|sec|secs|seconds)$")
+EPOCHS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
+"""Units of times from 1970 on, by the least of them: the year 1973 in each."""
+MILLISECONDS = ("timestamp", "input_length")
+"""Names of the time and of the prompt in traces of Mooncake and of the tools that take them, in milliseconds."""
+TURNS = ("conversations", "conversation", "messages", "items")
+"""Keys of the turns of a conversation, as in ShareGPT; a turn has its text under one of the keys below."""
+TEXTS = ("value", "content", "text")
+
+
+class Blocks(NamedTuple):
+    """Hash ids of the blocks of each prompt, end to end; request i has those from `starts[i]` to `starts[i + 1]`."""
+
+    ids: Any
+    starts: Any
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class TraceFile:
+    """Columns of a file, before their numbers are checked.
+
+    `rows` are the rows of the file, counted from 1, without the `dropped` ones. `foreign` columns have names of other
+    programs: their times may be in any order, and rows without tokens, such as requests that failed, are left out.
+    """
+
+    columns: dict[str, Any]
+    rows: Any
+    foreign: bool = False
+    blocks: Blocks | None = None
+    notes: tuple[str, ...] = ()
+    dropped: int = 0
+
+
+class Column(NamedTuple):
+    """Place of a quantity in a row: an index or a path of keys; unit of times; whether it is a text."""
+
+    path: tuple[Any, ...]
+    unit: str | None = None
+    text: bool = False
+
+    def of(self, row: Any) -> Any:
+        """Return the entry of a row; None where it has none."""
+        for step in self.path:
+            try:
+                row = row[step]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return row
+
+
+def read_file(path: str | Path, *, timed: bool, most: int | None = None) -> TraceFile:
+    """Read a file of requests, CSV or JSON, by the names of its columns or keys.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV file; an object of JSON in each line; or one document of JSON with a list of objects or with lists.
+    timed : bool
+        Read the arrivals too.
+    most : int, optional
+        Rows that are read; all by default.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or lacks a column.
+    """
+    limit = min(most or MOST_ROWS, MOST_ROWS)
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            start = file.read(1 << 12).lstrip()[:1]
+            file.seek(0)
+            return _json(file, timed, limit) if start in ("{", "[") else _csv(file, timed, limit)
+    except (OSError, UnicodeError, csv.Error, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise InputError(
+            f"trace: {shown(str(path))} cannot be read ({reason}); allowed: a CSV file, or one of JSON"
+        ) from None
+
+
+# CSV
+
+
+def _csv(file: IO[str], timed: bool, limit: int) -> TraceFile:
+    lines = csv.reader(file, delimiter=_delimiter(file), strict=True)
+    header = [cell.strip() for cell in next(lines, [])]
+    first = next(lines, None)
+    found = {name: _in_header(header, name, first or []) for name in COLUMNS[1 - timed :]}
+    plain = all(header[place.path[0]] == name for name, place in found.items())
+    rows = lines if first is None else chain([first], lines)
+    return _columns(_chunks(rows, file, limit), found, foreign=not plain)
+
+
+def _delimiter(file: IO[str]) -> str:
+    header = file.readline(1 << 16)
+    file.seek(0)
+    return max(",;\t|", key=header.count)
+
+
+def _in_header(header: list[str], name: str, first: list[str]) -> Column:
+    """Find the column of a quantity: its own name, else the first of its synonyms."""
+    if header.count(name) > 1:
+        raise InputError(f"trace: column {name} twice in the header {shown(','.join(header))}; allowed: once")
+    ranked = sorted((rank, place) for place, word in enumerate(header) if (rank := _rank(word, name)) is not None)
+    if not ranked:
+        raise InputError(
+            f"trace: column {name} not in the header {shown(','.join(header))}; allowed: once, as {_known(name)}"
+        )
+    place = ranked[0][1]
+    cell = first[place] if place < len(first) else ""
+    return Column((place,), _unit(header[place], name, cell, None))
+
+
+def _rank(word: str, name: str) -> int | None:
+    """Return the place of a word among the synonyms of a quantity, its own name first; None for another word."""
+    folded = SUFFIX.sub("", key(word)) if name == "arrival" else key(word)
+    words = [name, *SAME[name].split()]
+    return words.index(folded) if folded in words else None
+
+
+def _known(name: str) -> str:
+    words = [name, *SAME[name].split()]
+    return f"{', '.join(words[:5])}, ..."
+
+
+def _unit(word: str, name: str, entry: Any, prompt: str | None) -> str | None:
+    """Return the unit of a column of times: of its suffix, dates, by its format, or by the size of its first entry."""
+    if name != "arrival":
+        return None
+    if isinstance(entry, str) and not _is_number(entry):
+        return "date"
+    suffix = SUFFIX.search(key(word))
+    if suffix:
+        return suffix[1]
+    if (word, prompt) == MILLISECONDS:
+        return "ms"
+    if word == "arrival" or not _is_number(entry):
+        return "s"
+    return next((unit for least, unit in EPOCHS if float(entry) >= least), "s")
+
+
+def _is_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+# JSON
+
+
+def _json(file: IO[str], timed: bool, limit: int) -> TraceFile:
+    first = file.readline(LARGEST)
+    file.seek(0)
+    row = _parsed(first)
+    if isinstance(row, dict) and not _lists(row) and (found := _keys(row, timed)) is not None:
+        return _columns(_chunks(_objects(file), file, limit), found, foreign=True, hashes=_hashes(row))
+    if isinstance(row, dict):
+        return _of_document(row, timed, limit)
+    text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise InputError(f"trace: a document of over {LARGEST:,} characters given; allowed: an object in each line")
+    return _of_document(json.loads(text), timed, limit)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _objects(file: IO[str]) -> Iterator[Any]:
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise InputError(f"trace: row {number} is no JSON, {shown(line[:80])}; allowed: an object") from None
+
+
+def _of_document(document: Any, timed: bool, limit: int) -> TraceFile:
+    """Read a document: an object of lists, or the first list of objects with the columns."""
+    if isinstance(document, dict) and (found := _lists(document)):
+        return _of_lists(document, found, timed, limit)
+    for rows in _rows(document):
+        row = next((row for row in rows if isinstance(row, dict)), {})
+        places = _keys(row, timed)
+        if places is not None:
+            return _columns(_chunks(iter(rows), None, limit), places, foreign=True, hashes=_hashes(row))
+    wanted = "; ".join(f"{name} as {_known(name)}" for name in COLUMNS[1 - timed :])
+    raise InputError(f"trace: no list of requests in the file; allowed: objects with {wanted}")
+
+
+def _rows(document: Any) -> Iterator[list[Any]]:
+    """Yield the lists of objects in a document, outer ones first."""
+    level = [document]
+    for _ in range(2 * DEPTH):
+        lists = [item for item in level if isinstance(item, list)]
+        yield from (item for item in lists if any(isinstance(row, dict) for row in item[:9]))
+        objects = (item.values() for item in level if isinstance(item, dict))
+        level = list(chain(*objects, *(item[:1] for item in lists)))
+
+
+def _lists(document: Mapping[str, Any]) -> dict[str, Column]:
+    """Find lists of numbers under the names of prompts and outputs, as benchmarks of engines write them in detail."""
+    found = {}
+    for name in COLUMNS:
+        ranked = [
+            (rank, word) for word in document if (rank := _rank(word, name)) is not None and _numbers(document[word])
+        ]
+        if ranked:
+            word = min(ranked)[1]
+            found[name] = Column((word,), _unit(word, name, document[word][0], None))
+    return found if {"prompt", "output"} <= found.keys() else {}
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(_is_number(entry) for entry in value[:9])
+
+
+def _of_lists(document: Mapping[str, Any], found: dict[str, Column], timed: bool, limit: int) -> TraceFile:
+    if timed and "arrival" not in found:
+        raise InputError(
+            "trace: lists of lengths without arrivals given; allowed: with concurrency or load, or with a list "
+            f"{_known('arrival')}"
+        )
+    names = COLUMNS[1 - timed :]
+    columns = {name: document[found[name].path[0]] for name in names}
+    if len({len(column) for column in columns.values()}) > 1:
+        sizes = {found[name].path[0]: len(column) for name, column in columns.items()}
+        raise InputError(f"trace: lists of {sizes} entries given; allowed: lists of equal length")
+    places = {name: Column((place,), found[name].unit) for place, name in enumerate(names)}
+    return _columns(_chunks(zip(*columns.values(), strict=True), None, limit), places, foreign=True)
+
+
+def _keys(row: Mapping[str, Any], timed: bool) -> dict[str, Column] | None:
+    """Find the quantities in an object; None unless all are there. Texts stand for lengths where these are missing."""
+    leaves = list(_leaves(row, ()))
+    found: dict[str, Column] = {}
+    for name in ("prompt", "output", "arrival")[: 2 + timed]:
+        ranked = [
+            (isinstance(entry, str) and name != "arrival" and not _is_number(entry), len(path), rank, path, unit, entry)
+            for path, unit, entry in leaves
+            if (rank := _rank(path[-1], name)) is not None and isinstance(entry, int | float | str)
+        ]
+        if ranked:
+            text, _, _, path, unit, entry = min(ranked, key=itemgetter(0, 1, 2))
+            prompt = found["prompt"].path[-1] if "prompt" in found else None
+            where = (*path, "value") if unit is not None else path
+            found[name] = Column(where, unit or _unit(path[-1], name, entry, prompt), text)
+    turns = next((word for word in TURNS if isinstance(row.get(word), list) and row[word]), None)
+    if turns is not None and not {"prompt", "output"} <= found.keys():
+        said = next((word for word in TEXTS if isinstance(row[turns][0], dict) and word in row[turns][0]), TEXTS[0])
+        found |= {name: Column((turns, place, said), None, True) for place, name in enumerate(("prompt", "output"))}
+    return found if found.keys() >= set(COLUMNS[1 - timed :]) else None
+
+
+def _leaves(row: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str | None, Any]]:
+    """Yield the entries of an object and of objects in it, with the unit of a value that states its own."""
+    for word, entry in row.items():
+        if not isinstance(entry, dict):
+            yield (*path, word), None, entry
+        elif "value" in entry and not isinstance(entry["value"], dict | list):
+            yield (*path, word), str(entry.get("unit")), entry["value"]
+        elif len(path) < DEPTH:
+            yield from _leaves(entry, (*path, word))
+
+
+def _hashes(row: Mapping[str, Any]) -> Column | None:
+    return Column(("hash_ids",)) if isinstance(row.get("hash_ids"), list) else None
+
+
+# Columns
+
+
+def _chunks(rows: Iterator[Any], file: IO[str] | None, limit: int) -> Iterable[list[Any]]:
+    """Divide the rows into chunks, with a bar on a terminal."""
+    taken = islice(rows, limit)
+    chunks = iter(lambda: list(islice(taken, CHUNK)), [])
+    return watched(chunks, _expected(file, limit), True, f"chunks of {CHUNK:,} requests")
+
+
+def _expected(file: IO[str] | None, limit: int) -> int:
+    """Estimate the chunks of a file from its size and its first line."""
+    if file is None:
+        return 1
+    size = Path(file.name).stat().st_size
+    return max(1, min(limit, size // 40) // CHUNK)
+
+
+def _columns(
+    chunks: Iterable[list[Any]], found: Mapping[str, Column], *, foreign: bool, hashes: Column | None = None
+) -> TraceFile:
+    """Convert the rows chunk by chunk."""
+    read: dict[str, list[Any]] = {name: [np.empty(0)] for name in found}
+    ids, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    first = 1
+    for chunk in chunks:
+        for name, column in found.items():
+            read[name].append(_converted(chunk, name, column, first, foreign))
+        if hashes is not None:
+            lists = [hashes.of(row) or () for row in chunk]
+            counts.append(np.fromiter(map(len, lists), np.int64, len(lists)))
+            ids.append(_whole(chain.from_iterable(lists), int(counts[-1].sum())))
+        first += len(chunk)
+    columns = {name: np.concatenate(parts) for name, parts in read.items()}
+    file = TraceFile(columns, np.arange(1, first), foreign, notes=_notes(found))
+    if hashes is not None:
+        file = _with_blocks(file, np.concatenate(ids), np.concatenate(counts))
+    return _cleaned(file) if foreign else file
+
+
+def _whole(entries: Iterable[Any], count: int) -> Any:
+    try:
+        return np.fromiter(entries, np.int64, count)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("trace: hash_ids that are no integers given; allowed: integers of 64 bits") from None
+
+
+def _converted(chunk: list[Any], name: str, column: Column, first: int, foreign: bool) -> Any:
+    if column.unit == "date":
+        return _dates([str(column.of(row) or "") for row in chunk], first)
+    cells = map(column.of, chunk)
+    convert: Callable[[Any], float] = _of_text if column.text else _lenient if foreign and name != "arrival" else float
+    try:
+        numbers = np.fromiter(map(convert, cells), float, len(chunk))
+    except (TypeError, ValueError, OverflowError):
+        row = next(row for row, entry in enumerate(chunk) if not _is_number(column.of(entry)))
+        cell = column.of(chunk[row])
+        raise refused(first + row, name, "" if cell is None else cell) from None
+    return numbers if name != "arrival" else numbers * SECONDS.get(column.unit or "s", 1.0)
+
+
+def _of_text(text: Any) -> float:
+    return -(-len(text) // CHARACTERS) if isinstance(text, str) else 0.0
+
+
+def _lenient(cell: Any) -> float:
+    return float(cell) if cell not in (None, "") else 0.0
+
+
+def _dates(cells: list[str], first: int) -> Any:
+    """Convert dates to seconds; an offset at their end is taken off, as all of a file have the same zone."""
+    plain = [re.sub(r"(Z|[+-]\d\d:?\d\d| UTC)$", "", cell.strip()) for cell in cells]
+    try:
+        return _instants(plain) / 1e6
+    except (ValueError, UserWarning):
+        row = next(row for row, cell in enumerate(plain) if not _is_date(cell))
+        raise refused(first + row, "arrival", cells[row]) from None
+
+
+def _instants(cells: list[str]) -> Any:
+    """Parse dates without an offset, as microseconds from 1970 on; a date in another form is an error."""
+    with catch_warnings():
+        simplefilter("error")  # NumPy warns of an offset, and reads it
+        return np.array(cells, "datetime64[us]").astype(np.int64)
+
+
+def _is_date(cell: str) -> bool:
+    try:
+        return bool(_instants([cell])[0] > np.iinfo(np.int64).min)
+    except (ValueError, UserWarning):
+        return False
+
+
+def _notes(found: Mapping[str, Column]) -> tuple[str, ...]:
+    unit = found["arrival"].unit if "arrival" in found else None
+    texts = any(column.text for column in found.values())
+    return (
+        *((f"arrivals of the trace read in {unit}",) if unit not in (None, "s") and unit != "date" else ()),
+        *((f"lengths are estimated from texts, at {CHARACTERS} characters a token",) if texts else ()),
+    )
+
+
+def _with_blocks(file: TraceFile, ids: Any, counts: Any) -> TraceFile:
+    """Attach the hash ids, with the size of a block that fits all prompts: the largest power of two, at most 512."""
+    starts = np.concatenate([[0], counts.cumsum()])
+    prompt = file.columns["prompt"]
+    fitting = (1 << power for power in range(9, 3, -1) if (np.ceil(prompt / (1 << power)) == counts).all())
+    return replace(file, blocks=Blocks(ids, starts, next(fitting, 512)))
+
+
+def _cleaned(file: TraceFile) -> TraceFile:
+    """Leave out rows without tokens, and order the others by their arrival."""
+    kept = np.flatnonzero((file.columns["prompt"] != 0) & (file.columns["output"] != 0))
+    notes = file.notes
+    if len(kept) < len(file.rows):
+        notes = (*notes, f"{len(file.rows) - len(kept):,} of {len(file.rows):,} rows without tokens are left out")
+    if "arrival" in file.columns:
+        arrival = file.columns["arrival"][kept]
+        if (np.diff(arrival) < 0).any():
+            kept = kept[np.argsort(arrival, kind="stable")]
+    columns = {name: column[kept] for name, column in file.columns.items()}
+    dropped = len(file.rows) - len(kept)
+    return TraceFile(columns, file.rows[kept], True, _taken(file.blocks, kept), notes, dropped)
+
+
+def _taken(blocks: Blocks | None, kept: Any) -> Blocks | None:
+    """Take the blocks of some rows, in their order."""
+    if blocks is None or np.array_equal(kept, np.arange(len(blocks.starts) - 1)):
+        return blocks
+    begin, end = blocks.starts[kept], blocks.starts[kept + 1]
+    starts = np.concatenate([[0], (end - begin).cumsum()])
+    places = np.repeat(begin - starts[:-1], end - begin) + np.arange(starts[-1])
+    return Blocks(blocks.ids[places], starts, blocks.tokens)
+
+
+def refused(row: int, name: str, value: Any) -> InputError:
+    """Build the error for an entry that is not allowed."""
+    allowed = f"a time from 0 to {LATEST:g} s" if name == "arrival" else f"an integer from 1 to {MOST_TOKENS:,}"
+    value = value.item() if isinstance(value, np.generic) else value
+    text = (
+        f"{value:g}"
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LATEST
+        else shown(value)
+    )
+    return InputError(f"trace: row {row}, column {name}: {text} given; allowed: {allowed}")

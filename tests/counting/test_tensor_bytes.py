@@ -1,0 +1,48 @@
+"""Bytes of each tensor: they add up to the traffic, whatever the dtypes, in the table and in JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import iomodel
+from iomodel.algorithms import algorithm
+
+SMALL = {"batch": 2, "heads": 4, "kv_heads": 2, "q_len": 160, "head_dim": 32}
+CALLS = [
+    (name, iomodel.Attention(**SMALL, direction=direction, mask=mask, dtype=dtype))
+    for name in iomodel.list_algorithms()
+    if algorithm(name).answers == "attention"
+    for direction in algorithm(name).directions
+    for mask, dtype in (("full", "fp32"), ("causal", "bf16"))
+]
+OTHERS: list[tuple[str, Any]] = [
+    ("gemm", iomodel.Linear(rows=64, in_features=512, out_features=256, weight_dtype="int4", out_dtype="fp32")),
+    ("fused_mlp", iomodel.MLP(rows=64, in_features=512, hidden_features=256)),
+    ("chunked_scan", iomodel.Recurrence(tokens=256, heads=4, head_dim=32)),
+    ("cut_cross_entropy", iomodel.CrossEntropy(rows=64, in_features=256, vocab_size=512)),
+    *(("flash2", iomodel.Attention(**SMALL, kv_dtype=dtype)) for dtype in ("fp8", "int4")),
+]
+
+
+def counted(name: str, call: Any) -> iomodel.Cost:
+    """Count a call at the tiles of least traffic in 64 KiB; skip where none is defined."""
+    try:
+        return iomodel.solve(name, call, sram_bytes=65536).cost
+    except (iomodel.InputError, iomodel.InfeasibleError) as refused:
+        pytest.skip(str(refused))
+
+
+@pytest.mark.parametrize(("name", "call"), [*CALLS, *OTHERS])
+def test_the_bytes_of_the_tensors_add_up_to_the_traffic(name: str, call: Any) -> None:
+    cost = counted(name, call)
+    assert (cost.reads_bytes.keys(), cost.writes_bytes.keys()) == (cost.reads.keys(), cost.writes.keys())
+    assert sum((*cost.reads_bytes.values(), *cost.writes_bytes.values())) == cost.hbm_bytes
+
+
+def test_the_table_and_the_json_state_the_bytes_of_each_tensor() -> None:
+    call = iomodel.Attention(q_len=64, head_dim=32, kv_dtype="int4")
+    cost = iomodel.cost("flash2", call, {"block_q": 16, "block_kv": 16})
+    assert cost.to_dict()["reads_bytes"]["K"] == cost.reads_bytes["K"] == cost.reads["K"] // 2
+    assert f"reads K {cost.reads['K']:,} elements = {cost.reads_bytes['K']:,} B" in " ".join(str(cost).split())

@@ -1,0 +1,48 @@
+"""Rules by which libraries divide keys: few blocks are divided, and as far as fills the device."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.nests.division import Division
+
+RULE = Division(rows=64, per_sm=2, filled=0.8, enough=0.85, most=128)
+CALL = iomodel.Attention(batch=32, heads=32, kv_heads=8, q_len=1, kv_len=16384, head_dim=128)
+
+
+@given(heads=st.integers(1, 600), rows=st.integers(1, 300), tiles=st.integers(1, 5000), units=st.integers(1, 200))
+def test_keys_are_divided_until_the_device_is_nearly_full(heads: int, rows: int, tiles: int, units: int) -> None:
+    splits, blocks, places = RULE.splits(heads, rows, tiles, units), heads * -(-rows // 64), 2 * units
+    assert 1 <= splits <= min(RULE.most, max(1, tiles))
+    if blocks >= 0.8 * places:
+        assert splits == 1
+    elif splits > 1:  # each split has keys, and fewer would fill less
+        assert -(-tiles // splits) < -(-tiles // (splits - 1))
+        assert blocks * splits / places > 0.5 * min(1, blocks * min(128, places, tiles) / places)
+
+
+@pytest.mark.parametrize(("batch", "splits"), [(32, 1), (1, 32), (8, 4)])
+def test_an_estimate_takes_the_splits_of_the_library(batch: int, splits: int) -> None:
+    """FlashAttention-2 on 132 SMs: 256 heads of keys stay whole, 8 are divided into 32 parts, 64 into 4."""
+    call = CALL.model_copy(update={"batch": batch})
+    found = iomodel.estimate("split_kv", call, "h200-sxm", implementation="flash-attention-2")
+    assert found.cost.options["splits"] == splits
+    fastest = iomodel.solve("split_kv", call, "h200-sxm", implementation="flash-attention-2", objective="time")
+    assert fastest.seconds <= found.seconds * (1 + 1e-9)
+
+
+def test_undivided_keys_take_the_plain_kernel() -> None:
+    plain, split = (
+        iomodel.estimate(name, CALL, "h200-sxm", implementation="flash-attention-2") for name in ("flash2", "split_kv")
+    )
+    assert split.tiles == plain.tiles
+    assert split.seconds == pytest.approx(plain.seconds, rel=1e-3)
+
+
+@pytest.mark.parametrize(("bias", "kernels"), [(False, "flash-attention-2"), (True, "xformers")])
+def test_kernels_that_libraries_launch_last_answer_where_no_other_runs(bias: bool, kernels: str) -> None:
+    call = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128, bias=bias)
+    assert iomodel.estimate("flash2", call, "h200-sxm").implementation == kernels

@@ -1,0 +1,116 @@
+"""Results of benchmarks and start-up logs: each format is read, planned and judged, and damaged files are refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel import InputError, UnknownNameError, plan
+from iomodel.cli.app import main
+from iomodel.planning.benchmark_files import read_benchmark
+from iomodel.planning.judge_run import judge_run
+from iomodel.planning.step.layout import Layout
+from tests.fuzz.law import answered
+
+HERE = Path(__file__).parent / "results"
+FILES = sorted(HERE.iterdir())
+READ = {
+    "aiperf.json": ({"model": "Qwen/Qwen3-8B", "clients": 8, "prompt": 550, "output": 200}, {"tpot": 7.82e-3}),
+    "genai-perf.json": ({"prompt": 200, "output": 128}, {"ttft": 31e-3, "tpot": 7.6e-3}),
+    "inferencemax.json": ({"hardware": "h200", "tensor_parallel": 8, "clients": 64}, {"tpot": 0.0112}),
+    "inferencemax-mi355x.json": ({"hardware": "mi355x", "clients": 16}, {"ttft": 2.840227181401133}),
+    "mlperf_log_summary.txt": ({"load": 85.3}, {"ttft": 0.412345678, "tokens_per_second": 24965.47}),
+    "sglang.jsonl": ({"engine": "sglang", "load": 5.0, "clients": 256, "prompt": 302}, {"tpot": 11.808901276564441e-3}),
+    "sglang-start.log": ({"tensor_parallel": 4, "memory_utilization": 0.93}, {"kv_tokens": 367404}),
+    "trtllm.json": ({"kv_dtype": "FP8", "step_requests": 256, "clients": 64}, {"tokens_per_second": 6451.0}),
+    "vllm-l40s.json": ({"hardware": "4xNVIDIA_L40S", "load": 10.0, "prompt": 999, "output": 270}, {"tpot": 0.01357800}),
+    "vllm-l40s-printed.txt": ({"load": 30.0, "requests": 900}, {"ttft": 73.23e-3, "requests_per_second": 22.18}),
+    "vllm-start.log": ({"tensor_parallel": 4, "context": 40960}, {"kv_bytes": 8.11 * 2**30, "kv_tokens": 178880}),
+}
+"""Parts of the set-up and figures, read off the files by hand."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_format_is_read_by_its_keys(file):
+    run = read_benchmark(file)
+    setting, measured = READ[file.name]
+    assert {name: run.setting.get(name) for name in setting} == setting
+    assert {name: run.measured[name] for name in measured} == pytest.approx(measured)
+
+
+def test_a_closed_loop_is_the_plan_of_its_clients():
+    judged = judge_run(HERE / "aiperf.json", "h100-sxm5")
+    planned = plan("qwen3-8b", "h100-sxm5", prompt=550, output=200, clients=8, layout=Layout(), count=1)
+    figures = {each.name: each for each in judged.figures}
+    assert figures["tpot"].predicted == planned.tpot
+    assert (figures["tpot"].low, figures["tpot"].high) == planned.tpot_interval
+    assert figures["ttft"].predicted == planned.ttft
+    assert figures["tokens_per_second"].predicted == planned.tokens_per_second
+    assert [each.error for each in judged.changes] == sorted(each.error for each in judged.changes)
+
+
+def test_a_change_that_the_run_had_is_found(tmp_path):
+    fast = plan("llama-3.1-8b", "h100-sxm5", prompt=512, output=256, clients=4, layout=Layout(), precision="fp8")
+    run = {"hw": "h100-sxm5", "conc": 4, "isl": 512, "osl": 256, "tp": 1, "model": "meta-llama/Llama-3.1-8B-Instruct",
+           "tput_per_gpu": 1.0, "output_tput_per_gpu": fast.tokens_per_second, "mean_tpot": fast.tpot}  # fmt: skip
+    file = tmp_path / "run"
+    file.write_text(json.dumps(run), encoding="utf-8")
+    judged = judge_run(file)
+    assert not judged.inside
+    assert judged.explained[0] == "weights, products and cache in fp8"
+    assert judged.changes[0].error < 1e-6
+    assert judge_run(file, precision="fp8").error < 1e-6
+
+
+def test_a_start_is_held_to_the_memory_of_its_engine():
+    judged = judge_run(HERE / "sglang-start.log", "h100-sxm5")
+    assert judged.setting["engine"] == "sglang"
+    assert judged.inside  # published: https://github.com/vllm-project/vllm/issues/21348
+
+
+def test_names_of_devices_are_found_with_their_number():
+    judged = judge_run(HERE / "vllm-l40s.json")
+    assert (judged.hardware, judged.setting["replicas"]) == ("l40s", 4)
+    assert judged.notes[0] == "device l40s for '4xNVIDIA_L40S'"
+
+
+def test_what_is_missing_is_named(tmp_path):
+    with pytest.raises(InputError, match="hardware: the file names no device; allowed: one, such as h100-sxm5"):
+        judge_run(HERE / "aiperf.json")
+    with pytest.raises(InputError, match="model: the file names none"):
+        judge_run(HERE / "mlperf_log_summary.txt", "h100-sxm5")
+    with pytest.raises(InputError, match="prompt: the file states no lengths"):
+        judge_run(HERE / "mlperf_log_summary.txt", "h100-sxm5", model="llama-3-8b")
+    with pytest.raises(UnknownNameError, match="hardware: 'x' is unknown"):
+        judge_run(HERE / "aiperf.json", "x")
+    file = tmp_path / "other"
+    for text, message in (("{}", "no result and no log of a known program"), ("Serving Benchmark Result", "succeeded")):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_benchmark(file)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_benchmark(tmp_path / "none")
+
+
+def test_the_command_takes_a_file_in_the_place_of_an_algorithm(capsys):
+    assert main(["judge", str(HERE / "sglang-start.log"), "--hardware", "h100-sxm5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["figures"][0]["name"] == "kv_tokens"
+    assert main(["judge", "no-such.json", "--hardware", "h100-sxm5"]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused_in_one_line(data, tmp_path_factory):
+    content = bytearray(data.draw(st.sampled_from(FILES)).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 40)))
+        content[start:end] = data.draw(
+            st.binary(max_size=9) | st.sampled_from([b"9" * 400, b"null", b"[", b"-1", b"\x00"])
+        )
+    file = tmp_path_factory.getbasetemp() / "damaged"
+    file.write_bytes(content)
+    assert answered(lambda: read_benchmark(file)) in ("answered", "refused")

@@ -1,0 +1,158 @@
+"""Traces of other programs: each format is read by its columns, in its units, and damaged files are refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel import InputError
+from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.simulation.arrivals import as_requests, read_trace
+from iomodel.planning.simulation.prefix_hits import hits
+from iomodel.planning.simulation.simulate import simulate
+from iomodel.planning.simulation.trace_files import Blocks
+from tests.fuzz.law import answered
+
+HERE = Path(__file__).parent / "traces"
+FILES = sorted(HERE.iterdir())
+OWN = {"prefix_cache": PrefixCache()}
+READ = {
+    "azure-2023-code.csv": ([0, 0.052, 0.098189, 0.140684, 0.444994, 0.539187, 0.698571, 29.479069], 4808, 10),
+    "azure-2023-conv.csv": ([0, 4.314579], 374, 44),
+    "azure-2024-code.csv": ([0, 0.007405, 1.24007], 2162, 5),
+    "mooncake-conversation.jsonl": ([0, 0, 3, 3, 5.999, 9], 6758, 500),
+    "mooncake-tool.jsonl": ([0, 1.5, 4.5], 1100, 20),
+    "burstgpt-1.csv": ([0, 40, 113], 472, 18),
+    "burstgpt-3.csv": ([0, 4.5], 64, 12),
+    "sharegpt.json": (None, 18, 15),
+    "sharegpt-lengths.jsonl": (None, 58, 210),
+    "vllm-detailed.json": ([0, 0.4831, 1.7846], 512, 128),
+    "vllm-custom.jsonl": (None, 8, 10),
+    "sglang-details.jsonl": (None, 4, 3),
+    "sglang-mooncake.jsonl": ([0, 3.053], 900, 52),
+    "aiperf-records.jsonl": ([0, 1], 550, 9),
+    "aiperf-trace.jsonl": ([0, 10.535], 655, 52),
+    "guidellm-0.3.json": ([0, 0.5], 256, 128),
+    "guidellm-start.json": ([0, 0.5], 1000, 100),
+}
+"""Arrivals [s], and the first prompt and output, read off the files by hand."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_public_format_is_read_by_its_columns(file):
+    arrival, prompt, output = READ[file.name]
+    read = read_trace(file, timed=arrival is not None)
+    assert (read.columns["prompt"][0], read.columns["output"][0]) == (prompt, output)
+    if arrival is None:
+        with pytest.raises(InputError, match="arrival"):
+            read_trace(file, timed=True)
+    else:
+        assert read.columns["arrival"] == pytest.approx(arrival, abs=2e-6)
+
+
+def test_the_reader_states_units_estimates_and_what_it_leaves_out():
+    assert "3 of" not in " ".join(read_trace(HERE / "burstgpt-1.csv", timed=True).notes)
+    assert read_trace(HERE / "burstgpt-1.csv", timed=True).notes == ("1 of 4 rows without tokens are left out",)
+    assert read_trace(HERE / "mooncake-tool.jsonl", timed=True).notes == ("arrivals of the trace read in ms",)
+    assert "4 characters a token" in " ".join(read_trace(HERE / "sharegpt.json", timed=False).notes)
+    run = simulate("llama-3.2-1b", "h100-sxm5", arrivals=HERE / "burstgpt-1.csv")
+    assert "1 of 4 rows without tokens are left out" in run.assumed
+    assert run.requests == 3
+
+
+def test_rows_keep_their_numbers_and_times_their_order():
+    read = read_trace(HERE / "vllm-detailed.json", timed=True)
+    assert read.rows.tolist() == [1, 3, 4]
+    late = read_trace(HERE / "guidellm-start.json", timed=True)
+    assert late.rows.tolist() == [2, 1]
+
+
+def test_scale_and_limit_divide_times_and_rows():
+    asked = {"prompt": None, "output": None, "concurrency": None, "load": None, "seed": 0}
+    file = HERE / "azure-2023-code.csv"
+    plain = as_requests(trace=file, requests=None, **asked)
+    fast = as_requests(trace=file, requests=4, scale=2.0, **asked)
+    assert fast.arrival == pytest.approx(plain.arrival[:4] / 2)
+    with pytest.raises(InputError, match="scale: 2 given; allowed: with the arrivals of a trace"):
+        simulate("llama-3.2-1b", "h100-sxm5", prompt=8, output=8, load=1.0, scale=2.0)
+
+
+# Hash ids
+
+
+def test_hits_are_the_blocks_that_were_seen_and_are_kept():
+    ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 3])
+    blocks = Blocks(ids, np.array([0, 3, 6, 9]), 512)
+    prompt = np.array([1300, 1300, 1300])
+    assert hits(blocks, prompt, 10**6).tolist() == [0, 1024, 1299]
+    assert hits(blocks, prompt, 3 * 512).tolist() == [0, 1024, 1024]
+    assert hits(blocks, prompt, 0).tolist() == [0, 0, 0]
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.integers(0, 12))
+def test_more_room_never_loses_a_hit(lengths, room):
+    rng = np.random.default_rng(sum(lengths))
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ids = np.concatenate([np.cumsum(rng.integers(1, 3, size)) * 100 + np.arange(size) for size in lengths])
+    blocks, prompt = Blocks(ids, starts, 512), np.array(lengths) * 512
+    fewer, more = (hits(blocks, prompt, blocks_held * 512) for blocks_held in (room, room + 1))
+    assert (fewer <= more).all()
+    assert (more < prompt).all()
+
+
+@pytest.mark.parametrize("policy", ["prefill-first", "chunked"])
+def test_hash_ids_make_prefills_shorter_unless_the_service_has_a_cache_of_its_own(policy):
+    asked = {"arrivals": HERE / "mooncake-tool.jsonl", "policy": policy}
+    hit = simulate("llama-3-8b", "h100-sxm5", **asked)
+    cold = simulate("llama-3-8b", "h100-sxm5", **asked, **OWN)
+    assert hit.ttft.p50 < 0.8 * cold.ttft.p50
+    assert hit.ttft.largest < cold.ttft.largest
+    first = [simulate("llama-3-8b", "h100-sxm5", **asked, requests=1, **cache).ttft.p50 for cache in ({}, OWN)]
+    assert first[0] == pytest.approx(first[1], rel=0.02)  # the first prompt meets an empty cache
+    assert any("hits by the hash ids" in text for text in hit.assumed)
+    assert not any("hits by the hash ids" in text for text in cold.assumed)
+
+
+# What is refused
+
+TEXTS = {
+    "columns": ("a,b\n1,2\n", "column arrival not in the header 'a,b'; allowed: once, as arrival, arrival_time"),
+    "dates": ("TIMESTAMP,prompt,output\n2023-11-16 18:15:46,4,4\n16/11/2023,4,4\n", "row 2, column arrival: '16/11"),
+    "lines": ('{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timest', "row 2 is no JSON"),
+    "object": ('{"model": "x"}', "no list of requests in the file"),
+    "hashes": ('{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": ["x"]}', "hash_ids that are no"),
+    "deep": ("[" * 100_000, "cannot be read"),
+    "tokens": ('{"timestamp": 0, "input_length": 5.5, "output_length": 5}', "row 1, column prompt: 5.5 given"),
+    "words": (
+        '{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timestamp": "x"}',
+        "row 2, column arrival: 'x'",
+    ),
+    "empty": ("", "column arrival not in the header"),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_file_of_another_kind_is_refused_in_one_line(case, tmp_path):
+    text, message = TEXTS[case]
+    file = tmp_path / "trace"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message.replace("(", r"\(")) as caught:
+        read_trace(file, timed=True)
+    assert "\n" not in str(caught.value)
+
+
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused_in_one_line(data, tmp_path_factory):
+    content = bytearray(data.draw(st.sampled_from(FILES)).read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 40)))
+        content[start:end] = data.draw(
+            st.binary(max_size=12) | st.sampled_from([b"9" * 400, b"null", b"[", b"{}", b"\x00"])
+        )
+    file = tmp_path_factory.getbasetemp() / "damaged"
+    file.write_bytes(content)
+    timed = data.draw(st.booleans())
+    assert answered(lambda: read_trace(file, timed=timed)) in ("answered", "refused")
