@@ -26,7 +26,7 @@ from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.residency import Residency
 from iomodel.placement.limits import device_of
 from iomodel.placement.placement import residency_formulas
-from iomodel.solving.default_kernel import TIE
+from iomodel.solving.certificate import TIE
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.work_at_point import Demands, demands, folds_alike
 from iomodel.workloads.attention import Attention

@@ -239,19 +239,20 @@ class Pruner:
 
     def _check(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> TritonCheck:
         """Check a config by the rules of its compiler."""
-        known = {
+        known: dict[str, Any] = {
             "warps": launch.warps, "stages": launch.stages, "kernel": self.kernel, "version": self.version,
             "arch": self.arch,
         }  # fmt: skip
         if self.kernel in UNTIMED:
             return check_triton(*sizes, dtype=as_type(self.dtype), **known)
         if isinstance(call, Attention):
-            widths, dtype = (_padded(call.head_dim), _padded(call.value_dim)), call.dtype
+            widths, dtype = (_padded(call.head_dim), _padded(call.value_dim)), as_type(call.dtype)
         else:
             given = shape(launch.arguments, self.names, wanted=("head_dim",))
-            widths, dtype = (_padded(given["head_dim"]), _padded(given.get("value_dim", given["head_dim"]))), self.dtype
-        second = {"dq_tile": (sizes[2], sizes[3])} if self.kernel == "backward" else {}
-        return check_triton(*sizes[:2], *widths, dtype=as_type(dtype), **second, **known)
+            widths = _padded(given["head_dim"]), _padded(given.get("value_dim", given["head_dim"]))
+            dtype = as_type(self.dtype)
+        second: dict[str, Any] = {"dq_tile": (sizes[2], sizes[3])} if self.kernel == "backward" else {}
+        return check_triton(sizes[0], sizes[1], widths[0], widths[1], dtype=dtype, **second, **known)
 
     @cached_property
     def arch(self) -> int:
