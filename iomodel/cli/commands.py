@@ -44,6 +44,7 @@ READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Mine: I have a GPU or measurements": {
         "audit": ("call_commands", "a profile, explained"),
+        "bound": ("program_commands", "a PyTorch program, at best"),
         "calibrate": ("catalogue_commands", "measure this GPU"),
         "judge": ("call_commands", "estimates, measured"),
         "hardware": ("catalogue_commands", "devices, with sources"),

@@ -5,6 +5,11 @@ from .operator_call import OperatorCall as OperatorCall
 from .operator_call import TensorArgument as TensorArgument
 from .operator_call import read_calls as read_calls
 from .operator_call import write_calls as write_calls
+from .program_bound import ProgramBound as ProgramBound
+from .program_fusion import Chain as Chain
+from .program_fusion import chains as chains
+from .program_gap import OperatorGap as OperatorGap
+from .program_gap import ProgramGap as ProgramGap
 from .report import OperatorTraffic as OperatorTraffic
 from .report import TrafficReport as TrafficReport
 from .traffic_mode import TrafficMode as TrafficMode

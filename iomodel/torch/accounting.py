@@ -81,7 +81,8 @@ class Accounting:
         notes: dict[str, None] = {}
         times = []
         resident = self._cache()
-        for call in calls:
+        listed = tuple(calls)
+        for call in listed:
             traffic = self.traffic(call, resident.use(call) if resident else 0)
             groups.setdefault(traffic.group, []).append(traffic)
             times.append(traffic.seconds or 0.0)
@@ -91,7 +92,7 @@ class Accounting:
         if self.hardware is not None and self.host is None and times and sum(times) < HOST * len(times):
             notes[_waits(times)] = None
         operators = tuple(_together(alike) for alike in groups.values())
-        return TrafficReport(operators, self.hardware, tuple(notes), elapsed)
+        return TrafficReport(operators, self.hardware, tuple(notes), elapsed).of_calls(listed)
 
     def _cache(self) -> ResidentStorages | None:
         """Return the last cache of the device, empty."""

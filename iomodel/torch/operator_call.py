@@ -16,6 +16,10 @@ from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown, shown_name
 
+LARGEST_FILE = 128 << 20
+"""Largest file of calls that is read [B]; a stream of 36,000 operators has 30 MB."""
+MOST_AXES, LONGEST = 64, 1 << 48
+"""Most axes of a tensor [-], and longest of them [elements]: those of PyTorch, and more than any memory holds."""
 LONGEST_PATH = 300
 """Longest path that an error quotes in full [characters]."""
 TYPES: Mapping[str, str] = FrozenDict(
@@ -70,6 +74,8 @@ class TensorArgument(Record):
             object.__setattr__(self, "element_bytes", as_integer("element_bytes", self.element_bytes))
         if any(type(length) is not int or length < 0 for length in self.shape):
             object.__setattr__(self, "shape", tuple(as_integer("shape", length, least=0) for length in self.shape))
+        if len(self.shape) > MOST_AXES or any(length > LONGEST for length in self.shape):
+            raise InputError(f"shape: {shown(self.shape)} given; allowed: up to {MOST_AXES} axes of up to {LONGEST:,}")
         if self.strides is not None and (
             len(self.strides) != len(self.shape) or any(type(step) is not int or step < 0 for step in self.strides)
         ):
@@ -186,14 +192,19 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
     Raises
     ------
     InputError
-        The file cannot be read, or is no such file.
+        The file cannot be read, is larger than 128 MiB, or is no such file.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        size = Path(path).stat().st_size
+        if size > LARGEST_FILE:
+            raise InputError(f"path: {shown_name(path, LONGEST_PATH)} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"path: {shown(path)} cannot be read: {shown(error)}") from None
     calls = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
             calls.append(OperatorCall.from_json(line))
         except InputError as error:

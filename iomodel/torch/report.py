@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from iomodel.common import labels
 from iomodel.common.display import Result, Table
@@ -13,9 +13,13 @@ from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
+from iomodel.torch.operator_call import OperatorCall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from iomodel.torch.program_bound import ProgramBound
+    from iomodel.torch.program_gap import ProgramGap
 
 DEPTH = 3
 """Levels of modules in the printed table, the root included."""
@@ -108,6 +112,44 @@ class TrafficReport(Result, Tabular):
     hardware: Hardware | None = None
     notes: tuple[str, ...] = ()
     elapsed: float | None = None
+    calls: ClassVar[tuple[OperatorCall, ...]] = ()
+    """The calls behind a report that was just counted; they are no part of its data."""
+
+    def of_calls(self, calls: Iterable[OperatorCall]) -> Self:
+        """Attach the calls, which the bound needs."""
+        object.__setattr__(self, "calls", tuple(calls))
+        return self
+
+    def bound(self, warm: bool = False) -> ProgramBound:
+        """Bound the time of the program from below, whatever its kernels; see :func:`iomodel.torch.bound`.
+
+        Raises
+        ------
+        InputError
+            No device was given, or the report was read back without its calls.
+        """
+        from iomodel.torch.program_bound import bound
+
+        return bound(self.calls, self._device(), warm)
+
+    def gap(self, seconds: float | Mapping[str, float], warm: bool = False) -> ProgramGap:
+        """Hold a measured time [s] against the bound; a mapping has the times by operator.
+
+        Raises
+        ------
+        InputError
+            No device was given, the report was read back without its calls, or a time is no number above 0.
+        """
+        from iomodel.torch.program_gap import gap
+
+        return gap(self.calls, self, self._device(), seconds, warm)
+
+    def _device(self) -> Hardware:
+        if self.hardware is None:
+            raise InputError("hardware: not given; allowed: a device, as in TrafficMode(hardware='h100-sxm5')")
+        if self.operators and not self.calls:
+            raise InputError("calls: not in a report that was read back; allowed: traffic(read_calls(path), hardware)")
+        return self.hardware
 
     @property
     def requested_bytes(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ LAYER = {"rows": 512, "in_features": 256, "out_features": 384}
 GPU = "a100-sxm4-80gb"
 TILES = {"block_q": 64, "block_kv": 64}
 
+STREAM = str(Path(__file__).parents[1] / "torch" / "streams" / "fused.jsonl")
 QUESTIONS: dict[str, tuple[str, dict[str, Any], Any]] = {
     "bound": (
         "bound",
@@ -46,6 +48,11 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Any]] = {
         "gap",
         {"algorithm": "flash2", "workload": CALL, "hardware": GPU, "seconds": 1e-4, "tiles": TILES},
         lambda: iomodel.diagnose("flash2", W, GPU, 1e-4, TILES).to_dict(),
+    ),
+    "bound of a program": (
+        "program_bound",
+        {"stream": STREAM, "hardware": GPU, "seconds": 1e-9},
+        lambda: iomodel.torch.traffic(iomodel.torch.read_calls(STREAM), GPU).gap(1e-9).to_dict(),
     ),
     "traffic": (
         "traffic",

@@ -114,6 +114,22 @@ def gap(algorithm: str, workload: Data, hardware: str, seconds: float, tiles: di
     return diagnose(algorithm, workload_from(workload), hardware, seconds, tiles).to_dict()
 
 
+def program_bound(stream: str, hardware: str, seconds: float | None = None, warm: bool = False) -> Data:
+    """Bound the time of a recorded PyTorch program from below, or tell the gap of a measured time; runs nothing of it.
+
+    Args:
+        stream: Path of the calls that iomodel.torch.TrafficMode recorded and saved.
+        hardware: A device, such as "h100-sxm5".
+        seconds: A measured time [s]; an impossible one has below_bound true, with the limits that say so.
+        warm: The last cache may hold bytes of the program, as where a benchmark repeats it.
+    """
+    from iomodel.torch.operator_call import read_calls
+    from iomodel.torch.traffic_mode import traffic
+
+    report = traffic(read_calls(stream), hardware)
+    return (report.bound(warm) if seconds is None else report.gap(seconds, warm)).to_dict()
+
+
 def traffic(algorithm: str, workload: Data, tiles: dict[str, int] | None = None) -> Data:
     """Count the HBM traffic and the operations of a call at given tiles, exactly.
 
@@ -135,5 +151,7 @@ def names() -> dict[str, list[str]]:
     return {"algorithms": list_algorithms(), "hardware": list_hardware()}
 
 
-TOOLS: Mapping[str, Any] = {tool.__name__: tool for tool in (bound, best_tile, what_binds, gap, traffic, names)}
+TOOLS: Mapping[str, Any] = {
+    tool.__name__: tool for tool in (bound, best_tile, what_binds, gap, program_bound, traffic, names)
+}
 """The tools by name."""

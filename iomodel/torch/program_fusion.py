@@ -1,0 +1,156 @@
+"""Chains of operators of a PyTorch program that one kernel could run, and the bytes that each step of fusion saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from iomodel.common.results import Record
+from iomodel.torch.moved_bytes import distinct_bytes, results_of
+from iomodel.torch.operator_call import OperatorCall, TensorArgument
+from iomodel.torch.products import product_of
+
+ROWWISE = ("softmax", "norm", "mean", "sum", "amax", "max", "min", "logsumexp")
+"""Parts of the names of operators that reduce rows, which a kernel of the catalogue joins with their neighbours."""
+ATTENTION, EPILOGUE, LOSS, NORM = "flash2", "gemm", "cut_cross_entropy", "add_norm"
+
+
+@dataclass(frozen=True)
+class Chain(Record):
+    """Operators that follow one another, each reading what the one before it made.
+
+    Attributes
+    ----------
+    operators : tuple of str
+        The operators in order.
+    unfused_bytes : int
+        Each tensor of each operator once [B].
+    elementwise_bytes : int
+        The same, where elementwise operators that follow one another are one kernel [B].
+    fused_bytes : int
+        The same, where the whole chain is one kernel [B].
+    kernel : str
+        The algorithm of the catalogue that runs the chain, empty where there is none.
+    next_step : str
+        The fusion to try next.
+    """
+
+    operators: tuple[str, ...]
+    unfused_bytes: int
+    elementwise_bytes: int
+    fused_bytes: int
+    kernel: str
+    next_step: str
+
+    columns: ClassVar[tuple[str, ...]] = ("chain", ">unfused [MB]", ">by element [MB]", ">one kernel [MB]", "next step")
+
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of the chain in a table."""
+        names = [name.removeprefix("aten.") for name in self.operators]
+        title = " > ".join(names if len(names) <= 5 else [*names[:3], "...", names[-1]])
+        sizes = (self.unfused_bytes, self.elementwise_bytes, self.fused_bytes)
+        return title, *(f"{size / 1e6:,.3f}" for size in sizes), self.next_step
+
+
+def chains(calls: Sequence[OperatorCall]) -> tuple[Chain, ...]:
+    """List the chains of a program, the largest saving first.
+
+    A chain goes on where one operator alone reads a tensor that is no result of the program. A product begins a chain,
+    and a second one ends it if a softmax is between them, as in attention.
+    """
+    readers = _readers(calls)
+    taken: set[int] = set()
+    found = []
+    for start in range(len(calls)):
+        if start in taken:
+            continue
+        members = [start]
+        while (after := _next(calls, readers, members)) is not None and after not in taken:
+            members.append(after)
+        if len(members) > 1:
+            taken.update(members)
+            found.append(_described([calls[place] for place in members]))
+    grouped = dict.fromkeys(found)
+    return tuple(sorted(grouped, key=lambda chain: chain.fused_bytes - chain.unfused_bytes))
+
+
+def _readers(calls: Sequence[OperatorCall]) -> dict[int, list[int]]:
+    """Return the places of the calls that read each storage."""
+    readers: dict[int, list[int]] = {}
+    for place, call in enumerate(calls):
+        for storage in {tensor.storage for tensor in call.inputs.values() if tensor.storage is not None}:
+            readers.setdefault(storage, []).append(place)
+    return readers
+
+
+def _next(calls: Sequence[OperatorCall], readers: dict[int, list[int]], members: list[int]) -> int | None:
+    """Return the call that alone reads the result of the last member, if one kernel can run it too."""
+    last = calls[members[-1]]
+    made = results_of(last)
+    if not made or made[0].storage is None:
+        return None
+    later = [place for place in readers.get(made[0].storage, ()) if place > members[-1]]
+    if not later or (len(later) > 1 and not calls[later[0]].written):
+        return None
+    call = calls[later[0]]
+    names = [calls[place].operator for place in members]
+    if product_of(call) is not None:
+        attention = product_of(calls[members[0]]) is not None and any("softmax" in name for name in names)
+        return later[0] if attention else None
+    return later[0] if call.pointwise or _is_rowwise(call) else None
+
+
+def _is_rowwise(call: OperatorCall) -> bool:
+    return any(part in call.operator for part in ROWWISE) and "batch_norm" not in call.operator
+
+
+def _described(calls: Sequence[OperatorCall]) -> Chain:
+    names = tuple(call.operator for call in calls)
+    runs: list[list[OperatorCall]] = [[calls[0]]]
+    for before, call in pairwise(calls):
+        if before.pointwise and call.pointwise:
+            runs[-1].append(call)
+        else:
+            runs.append([call])
+    unfused, by_element, fused = (_moved(each) for each in ([[call] for call in calls], runs, [list(calls)]))
+    kernel = _kernel(calls)
+    step = f"one kernel, as {kernel}" if kernel else "one kernel"
+    if by_element < unfused and (by_element - fused) * 10 < unfused - by_element:
+        step = "fuse the elementwise operators"
+    return Chain(names, unfused, by_element, fused, kernel, step)
+
+
+def _kernel(calls: Sequence[OperatorCall]) -> str:
+    """Name the algorithm of the catalogue that runs a chain."""
+    names = [call.operator for call in calls]
+    products = [place for place, call in enumerate(calls) if product_of(call) is not None]
+    if len(products) == 2 and any("softmax" in name for name in names):
+        return ATTENTION
+    if products and any("log_softmax" in name for name in names):
+        return LOSS
+    if products == [0] and all(call.pointwise for call in calls[1:]):
+        return EPILOGUE
+    return NORM if len(names) == 2 and names[0] == "aten.add" and "norm" in names[1] else ""
+
+
+def _moved(kernels: Iterable[Sequence[OperatorCall]]) -> int:
+    """Add up the bytes of kernels that keep what they make and read themselves on the chip [B]."""
+    total = 0
+    for calls in kernels:
+        if len(calls) == 1:
+            total += sum(distinct_bytes(calls[0]))
+            continue
+        inside: set[int | None] = set()
+        reads: dict[tuple[int | None, int], TensorArgument] = {}
+        for call in calls:
+            outer = {name: tensor for name, tensor in call.inputs.items() if tensor.storage not in inside}
+            reads.update({(tensor.storage, tensor.offset): tensor for tensor in outer.values()})
+            inside |= {tensor.storage for tensor in results_of(call)}
+        total += sum(tensor.distinct_bytes for tensor in reads.values())
+        kept = {tensor.storage: tensor for call in calls for tensor in results_of(call) if tensor.kept}
+        last = results_of(calls[-1])
+        kept.update({tensor.storage: tensor for tensor in last})
+        total += sum(tensor.bytes for tensor in kept.values())
+    return total

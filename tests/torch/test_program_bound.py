@@ -1,0 +1,113 @@
+"""Laws of the bound of a recorded program, of its gap, and of chains."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel import InputError
+from iomodel.torch import OperatorCall, ProgramGap, TensorArgument, chains, read_calls, traffic
+from iomodel.torch.regions import covered
+
+STREAMS = Path(__file__).parent / "streams"
+GPU = "h100-sxm5"
+
+
+def tensor(number: int, *shape: int, outside: bool = False, kept: bool = False) -> TensorArgument:
+    return TensorArgument(shape, "float32", 4, storage=number, outside=outside, kept=kept)
+
+
+def chain(length: int, size: int) -> list[OperatorCall]:
+    places = [tensor(n, size, outside=n == 0, kept=n == length) for n in range(length + 1)]
+    return [OperatorCall("aten.relu", {"self": before}, (after,), pointwise=True) for before, after in pairwise(places)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=6))
+def test_dense_views_cover_their_union(spans: list[tuple[int, int]]) -> None:
+    views = [TensorArgument((length,), "float32", 4, offset=start) for start, length in spans]
+    assert covered(views) == 4 * len({place for start, length in spans for place in range(start, start + length)})
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.integers(1, 3), st.integers(1, 9)), max_size=4))
+def test_views_cover_no_more_than_their_elements(drawn: list[tuple[int, int, int, int]]) -> None:
+    views, seen = [], set()
+    for offset, rows, columns, pitch in drawn:
+        views.append(TensorArgument((rows, columns), "float32", 4, (pitch, 1), offset))
+        seen |= set((offset + pitch * np.arange(rows)[:, None] + np.arange(columns)).ravel().tolist())
+    assert covered(views) <= 4 * len(seen) or any(pitch < columns for _, _, columns, pitch in drawn)
+
+
+@given(st.integers(1, 20), st.integers(1, 1 << 24))
+def test_intermediates_are_no_part_of_the_bound(length: int, size: int) -> None:
+    report = traffic(chain(length, size), GPU)
+    assert report.bound().bytes == 8 * size
+    assert report.seconds is not None
+    assert report.bound().seconds <= report.seconds
+    assert report.bound(warm=True).bytes <= report.bound().bytes
+
+
+@given(st.floats(1e-3, 1e3))
+def test_half_of_the_bound_is_impossible(factor: float) -> None:
+    report = traffic(chain(3, 1 << 24), GPU)
+    least = report.bound()
+    gap = report.gap(least.seconds * factor)
+    assert gap.below_bound == (factor < 1) or factor == pytest.approx(1)
+    assert gap.headroom == pytest.approx(factor)
+    if gap.below_bound:
+        assert gap.violated == {"memory": pytest.approx(1 / factor)}
+    assert ProgramGap.from_json(gap.to_json()).below_bound == gap.below_bound
+    assert str(gap)
+
+
+def test_a_gather_reads_the_rows_that_it_takes() -> None:
+    table, rows = tensor(0, 1 << 20, 64, outside=True), tensor(2, 128, 64, kept=True)
+    places = TensorArgument((128,), "int64", 8, storage=1, outside=True)
+    report = traffic([OperatorCall("aten.embedding", {"weight": table, "indices": places}, (rows,))], GPU)
+    least = report.bound()
+    assert (least.read_bytes, least.gathered_bytes) == (128 * 64 * 4 + 128 * 8, 128 * 64 * 4)
+    assert least.least_memory < least.terms["memory"]
+
+
+def test_products_bind_at_the_peak_of_their_type() -> None:
+    inputs = {"self": tensor(0, 4096, 4096, outside=True), "mat2": tensor(1, 4096, 4096, outside=True)}
+    result = (tensor(2, 4096, 4096, kept=True),)
+    exact, fast = (
+        traffic([OperatorCall("aten.mm", inputs, result, arguments=arguments)], GPU).bound()
+        for arguments in ({}, {"tf32": True})
+    )
+    assert (exact.binds, fast.binds) == ("fp32", "matrix")
+    assert exact.seconds > fast.seconds
+
+
+def test_a_chain_names_the_next_step() -> None:
+    (found,) = chains(chain(4, 1000))
+    assert (found.unfused_bytes, found.elementwise_bytes, found.fused_bytes) == (32000, 8000, 8000)
+    assert found.next_step == "fuse the elementwise operators"
+    eager = chains(read_calls(STREAMS / "eager.jsonl"))
+    assert all(each.fused_bytes <= each.elementwise_bytes <= each.unfused_bytes for each in eager)
+
+
+def test_what_has_no_bound_is_one_line(tmp_path: Path) -> None:
+    bare = OperatorCall("aten.relu", {"self": TensorArgument((4,), "float32", 4)}, ())
+    with pytest.raises(InputError, match=r"calls: a tensor of aten\.relu without a storage given"):
+        traffic([bare], GPU).bound()
+    with pytest.raises(InputError, match="hardware: not given"):
+        traffic(chain(1, 4)).bound()
+    with pytest.raises(InputError, match="seconds: 0 given; allowed: a time above 0"):
+        traffic(chain(1, 4), GPU).gap(0)
+    with pytest.raises(InputError, match=r"seconds: 'aten\.mm' given; allowed: the program's operators, aten\.relu"):
+        traffic(chain(1, 4), GPU).gap({"aten.mm": 1.0})
+    hostile = {
+        "operator": "a.b",
+        "inputs": {"x": {"shape": [10**300] * 9, "dtype": "f", "element_bytes": 1}},
+        "outputs": [],
+    }
+    (tmp_path / "hostile.jsonl").write_text(json.dumps(hostile))
+    with pytest.raises(InputError, match=r"line 1: .*shape: .* allowed: up to 64 axes"):
+        read_calls(tmp_path / "hostile.jsonl")
