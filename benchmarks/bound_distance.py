@@ -8,11 +8,12 @@ then from M = D^2 on forward, from 4 D^2 (16 d^2 for d_v = d) on backward.
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import iomodel
 
 WIDTHS = [(64, 64), (128, 128), (256, 256), (192, 128), (576, 512)]
+DIRECTIONS: list[Literal["forward", "backward"]] = ["forward", "backward"]
 LENGTHS = [4096, 65_536, 2**20]
 TARGETS = {"forward": 1.65, "latent": 1.95, "large": 1.35}
 """The largest ratio anywhere, with V apart from K and as a part of it, and at a large memory of 65,536 positions on."""
@@ -27,11 +28,11 @@ class Point(NamedTuple):
     rows: float
 
 
-def call(widths: tuple[int, int], length: int, direction: str) -> iomodel.Attention:
+def call(widths: tuple[int, int], length: int, direction: Literal["forward", "backward"]) -> iomodel.Attention:
     """Return one head, or 128 heads of a latent."""
     width, value = widths
-    latent = {"heads": 128, "kv_heads": 1, "latent": True} if width == 576 else {}
-    return iomodel.Attention(q_len=length, head_dim=width, value_dim=value, direction=direction, **latent)  # type: ignore[arg-type]
+    latent: dict[str, Any] = {"heads": 128, "kv_heads": 1, "latent": True} if width == 576 else {}
+    return iomodel.Attention(q_len=length, head_dim=width, value_dim=value, direction=direction, **latent)
 
 
 def distances(w: iomodel.Attention, steps: int = 1) -> list[Point]:
@@ -57,9 +58,9 @@ def _names(w: iomodel.Attention, size: int, square: int) -> list[str]:
 
 
 def _least(name: str, w: iomodel.Attention, size: int) -> int | None:
-    options = {"packed": True} if w.latent and name == "flash2" else {}
+    options: dict[str, Any] = {"packed": True} if w.latent and name == "flash2" else {}
     try:
-        return iomodel.solve(name, w, sram_elements=size, **options).cost.hbm_elements  # type: ignore[no-any-return]
+        return iomodel.solve(name, w, sram_elements=size, **options).cost.hbm_elements
     except iomodel.InfeasibleError:
         return None
 
@@ -68,7 +69,7 @@ def main(steps: int = 1) -> None:
     """Print the largest ratios of each row of the grid, and the targets that they miss."""
     print("d/d_v     N          pass       largest     at M (of D^2), by            large M: all   whole rows   at M")
     for widths in WIDTHS:
-        for direction in ("forward", "backward"):
+        for direction in DIRECTIONS:
             for length in LENGTHS:
                 if direction == "backward" and widths[0] == 576:
                     continue

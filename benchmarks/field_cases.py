@@ -70,6 +70,12 @@ CASES = (
          r"time\s+[\d.]+", "no kernel in tf32 is on file"),
     Case("plan llama-3-8b --hardware apple-m4-max --prompt 1024 --output 128", r"requests that fit",
          "the capacity is that of the machine bought"),
+    Case(f"check fused_mlp {H100} --rows 1024 --in-features 256 --hidden-features 512 --block-m 64 --block-n 64 "
+         "--block-k 64", r"fits (yes|no)"),
+    Case(f"check cut_cross_entropy {H100} --rows 1024 --in-features 4096 --vocab-size 32000 --block-m 128 "
+         "--block-n 128 --block-k 64", r"fits (yes|no)"),
+    Case(f"estimate split_mlp {H100} --rows 1024 --in-features 4096 --hidden-features 11008", r"time [\d.,]+ us"),
+    Case(f"tiles stepwise_scan {H100} --tokens 1024 --heads 4 --head-dim 64 --value-dim 64", r"block_value \d+"),
     # words
     Case(f"plan llama-3-8b --hardware h100-sxm5 {CHAT} --tp 2", r"TP 2|tensor-parallel"),
     Case("plan llama-3-8b --hardware h100-sxm5 --input 2048 --output 256", r"2,048 \+ 256 tokens"),

@@ -269,7 +269,7 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     if kernels is not None:
         raise InputError("implementation: given without hardware; allowed: with --hardware, a device")
     if not sizes.keys() - LAUNCH_NAMES:
-        free = function(WITHOUT_TILES)(algorithm, call, **chosen)
+        free, algorithm = function(WITHOUT_TILES)(algorithm, call, **chosen), find_algorithm(algorithm).name
         if free.tiles:
             emit(_plain(algorithm, free) if json else _shown(algorithm, free), json, kind="cost-without-tiles")
             return

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from iomodel import synonyms
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, synonyms
 
 TILES = re.compile(r"(\d+) ?[x,*] ?(\d+)")
 """Tiles of queries and keys as they are printed, such as 128x64."""

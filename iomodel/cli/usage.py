@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.cli.commands import COMMANDS, Commands
 from iomodel.errors import UnknownNameError, nearest_names, shown_name
-from iomodel.synonyms import absence, meant
+from iomodel.errors.synonyms import absence, meant
 
 LONGEST = 300
 """Longest message of the option parser, which quotes the input [characters]."""

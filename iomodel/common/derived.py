@@ -17,8 +17,8 @@ PACKAGE = Path(__file__).parents[1]
 """The folder of the package; importlib.resources takes longer to import than a command to read its data."""
 FOLDER = "_derived"
 """The folder, inside the package."""
-ROOMS = ("algorithms", "common", "counting", "devices", "errors.py", "nests", "placement", "solving",
-         "synonyms.py", "timing", "workloads")  # fmt: skip
+ROOMS = ("algorithms", "common", "counting", "devices", "errors", "nests", "placement", "solving",
+         "timing", "workloads")  # fmt: skip
 """The rooms whose sources the data follow from."""
 pending: dict[str, Callable[[], Any]] | None = None
 """Makers of the data to write by name; None in a process that writes nothing."""

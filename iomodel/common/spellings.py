@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from iomodel import synonyms
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, synonyms
 
 DTYPES: Mapping[str, str] = {
     "float32": "fp32", "float": "fp32", "single": "fp32", "tfloat32": "tf32",

@@ -26,15 +26,17 @@ from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.residency import Residency
 from iomodel.placement.limits import device_of
 from iomodel.placement.placement import residency_formulas
-from iomodel.solving.default_kernel import TIE
+from iomodel.solving.certificate import TIE
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.work_at_point import Demands, demands, folds_alike
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
 ROOTS: dict[str, tuple[str, ...]] = {
+    "nests.division": ("Division",),
     "nests.implementation": ("ShippedTile",),
     "nests.residency": ("Residency",),
+    "placement.front_ends": ("launched_first",),
     "placement.limits": ("DeviceLimits",),
     "placement.placement": ("Placement", "_layouts"),
     "placement.shipped_tile": ("shipped_tile",),

@@ -8,8 +8,7 @@ from typing import Any
 
 from sympy import Integer, Symbol
 
-from iomodel import synonyms
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, synonyms
 from iomodel.nests.alphabet import ALPHABET, TILES, Entry
 
 

@@ -50,6 +50,8 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
 )
 """Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
 
+UNITS = ("mma.sync", "wgmma", "tcgen05")
+"""Matrix instructions, the narrowest first; a launch is named by the widest of its programs."""
 PAGED = ("decode_paged", "latent_decode")
 """Kernels that find their keys by a table."""
 
@@ -160,10 +162,10 @@ def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -
     """Check a kernel that the caller declares, as :func:`check_triton` does."""
     shared, columns = shared_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
     limit, compiles = SHARED_LIMITS[arch], declared.least_sum >= LEAST_SUM
+    unit = max((instruction(each, arch, warps) for each in declared.programs), key=UNITS.index)
     return TritonCheck(
-        compiles and shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT,
-        instruction(declared, arch, warps), registers(declared, arch, warps, stages),
-        spills(declared, arch, warps, stages),
+        compiles and shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT, unit,
+        registers(declared, arch, warps, stages), spills(declared, arch, warps, stages),
     )  # fmt: skip
 
 

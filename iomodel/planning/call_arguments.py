@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from iomodel.common.deprecation import warn_renamed
 from iomodel.errors import InputError
+from iomodel.errors.synonyms import same
 from iomodel.planning.engine_arguments import is_command, read_command
 from iomodel.planning.service_options import LayoutOptions, check_names
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_layout
-from iomodel.synonyms import same
 
 DEGREES = tuple(LayoutOptions.__annotations__)
 """Degrees of a layout."""

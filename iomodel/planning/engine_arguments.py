@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
+from iomodel.errors.synonyms import key, same
 from iomodel.models.registry import list_models
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engine_options import SGLANG, TRTLLM, VLLM, OptionNames
 from iomodel.planning.engines import OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
-from iomodel.synonyms import key, same
 
 MODELS = ("--model", "--model-path", "--served-model-name")
 """Options that name the model."""

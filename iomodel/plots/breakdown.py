@@ -124,7 +124,7 @@ def _sum(axes: Any, estimate: Estimate, factor: float, longest: float, gid: str)
         axes.barh(-1, time / factor, left=left / factor, height=0.72, facecolor=colour, edgecolor="white", zorder=4,
                   linewidth=0.8, hatch=hatch, gid=f"{gid} share {name}")  # fmt: skip
         label = words.resource(name)
-        if time > LETTER * len(label) * longest * 100 / current().letters(100):
+        if time > LETTER * len(label) * longest * current().letter:
             axes.annotate(label, ((left + time / 2) / factor, -1), ha="center", va="center", fontsize=8, zorder=5,
                           color="white" if colour == BINDS else INK, parse_math=False,
                           bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})  # fmt: skip

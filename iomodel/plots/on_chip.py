@@ -12,6 +12,7 @@ from iomodel.placement.contents import Contents, Region, contents
 from iomodel.placement.limits import COLUMN
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, beside, figure, subtitle
+from iomodel.plots.styles import current
 from iomodel.workloads.attention import Attention
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _draw(axes: Any, row: int, bar: MemoryBar, colours: Mapping[str, str]) -> No
                   hatch="" if part.name in colours else "////", gid=f"part {row} {part.name}")  # fmt: skip
         lines = ["/".join((part.name, *part.instead)), _size(part.size, bar.unit)]
         style = {"ha": "center", "parse_math": False, "zorder": 3}
-        if width > LETTER * max(map(len, lines)):
+        if width > LETTER * max(map(len, lines)) * current().letter:
             axes.annotate(
                 "\n".join(lines), (left + width / 2, row), va="center", fontsize=8, color=_ink(colour), **style
             )

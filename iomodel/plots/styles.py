@@ -20,6 +20,8 @@ LEAST, MOST = 1.0, 60.0
 """Allowed lengths [in]."""
 DESIGNED = 7.2
 """Width for which pictures are designed [in]."""
+BESIDE = 2.0
+"""Width of the texts beside bars, as designed [in]."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,12 @@ class Style:
     def letters(self, designed: int) -> int:
         """Return the letters that a line holds in place of so many as designed."""
         return max(24, int(designed * (self.width or DESIGNED) / DESIGNED / self.text))
+
+    @property
+    def letter(self) -> float:
+        """Width of a letter over that of a letter as designed, both as shares of the axes of bars [-]."""
+        axes = max(0.5, (self.width or DESIGNED) - BESIDE * self.text)
+        return self.text * (DESIGNED - BESIDE) / axes
 
     def columns(self, designed: int) -> int:
         """Return the columns of a legend in place of so many as designed."""

@@ -134,7 +134,7 @@ def solve_many(algorithm: AlgorithmLike, hardware: Hardware | str | None = None,
     return _of_least_traffic(asked, hardware, infeasible)
 
 
-class Asked(NamedTuple):
+class ArrayQuestion(NamedTuple):
     """Calls of an array with the numbers and the options of their search, and the share of traffic given up."""
 
     algorithm: Algorithm
@@ -145,7 +145,7 @@ class Asked(NamedTuple):
     epsilon: float
 
 
-def _asked(algorithm: AlgorithmLike, workload: Shape | None, columns: Mapping[str, Any]) -> Asked:
+def _asked(algorithm: AlgorithmLike, workload: Shape | None, columns: Mapping[str, Any]) -> ArrayQuestion:
     """Check the columns of a search and lay the calls out in arrays."""
     declaration, own = find_algorithm(algorithm), dict(columns)
     epsilon = own.pop("epsilon", 0.0)
@@ -158,19 +158,19 @@ def _asked(algorithm: AlgorithmLike, workload: Shape | None, columns: Mapping[st
         kind = UNMASKED[declaration.answers]
         known = without_defaults(kind, given)
         fields = {name: known.pop(name) for name in [*known] if name in kind.model_fields}
-        return Asked(declaration, layers(kind, fields, arrays), numbers, known, share, epsilon)
+        return ArrayQuestion(declaration, layers(kind, fields, arrays), numbers, known, share, epsilon)
     fields = {name: given.pop(name) for name in [*given] if name in FIELDS}
-    return Asked(declaration, calls({**ATTENTION, **fields}, arrays), numbers, given, share, epsilon)
+    return ArrayQuestion(declaration, calls({**ATTENTION, **fields}, arrays), numbers, given, share, epsilon)
 
 
-def _of_least_traffic(asked: Asked, hardware: Hardware | str | None, infeasible: str) -> SolutionArray:
+def _of_least_traffic(asked: ArrayQuestion, hardware: Hardware | str | None, infeasible: str) -> SolutionArray:
     arguments = {**asked.options, **asked.numbers, "hardware": hardware, "epsilon": asked.epsilon}
     problems = Problems(asked.algorithm, asked.called, hardware, asked.numbers, asked.options, asked.share, arguments)
     return problems.solved(infeasible == "raise")
 
 
 def _fastest(
-    asked: Asked, hardware: Hardware | str | None, implementation: str | Implementation | None, infeasible: str
+    asked: ArrayQuestion, hardware: Hardware | str | None, implementation: str | Implementation | None, infeasible: str
 ) -> SolutionArray:
     bare = {name: asked.numbers.get(name) for name in ("sram_bytes", "sram_elements", "alignment")}
     options = {**asked.options, **{name: asked.numbers[name] for name in NUMBERS & asked.numbers.keys()}}
@@ -180,7 +180,9 @@ def _fastest(
     )  # fmt: skip
 
 
-def _in_arrays(asked: Asked, hardware: Hardware | str | None, implementation: str | Implementation | None) -> bool:
+def _in_arrays(
+    asked: ArrayQuestion, hardware: Hardware | str | None, implementation: str | Implementation | None
+) -> bool:
     """Check that the fastest tiles of all calls can be searched together: kernels run them, in one direction."""
     called = asked.called
     if not isinstance(called, Calls) or isinstance(called.first.mask, Tabulated) or called.first.direction == "both":
@@ -191,7 +193,7 @@ def _in_arrays(asked: Asked, hardware: Hardware | str | None, implementation: st
     return bool(Question.ask(asked.algorithm, called.first, hardware, implementation).kernels)
 
 
-def _one_at_a_time(asked: Asked, search: Mapping[str, Any], infeasible: str) -> SolutionArray:
+def _one_at_a_time(asked: ArrayQuestion, search: Mapping[str, Any], infeasible: str) -> SolutionArray:
     """Solve the problems one after the other, as :func:`iomodel.solve` does."""
     shape, called = asked.called.shape, asked.called
     arguments = {**asked.options, **asked.numbers, **search, **({"epsilon": asked.epsilon} if asked.share else {})}

@@ -10,12 +10,13 @@ from iomodel.triton.formula_inference import infer
 from iomodel.triton.kernel_count import KernelCount, TensorCount
 from iomodel.triton.kernel_counter import count, launches
 from iomodel.triton.listing import configs, flex_options
-from iomodel.triton.pruner import Judged, Pruner, perf_model, prune, pruner
+from iomodel.triton.pruner import Judged, Pruned, Pruner, perf_model, prune, pruner
 
 __all__ = [
     "Inference",
     "Judged",
     "KernelCount",
+    "Pruned",
     "Pruner",
     "TensorCount",
     "TritonCheck",

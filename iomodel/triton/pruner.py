@@ -23,6 +23,7 @@ from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
 from iomodel.triton.argument_roles import Tiles, bound, shape, tile, unread
 from iomodel.triton.launch_config import LaunchConfig
 from iomodel.triton.seconds import seconds
+from iomodel.triton.shipped_configs import shipped_configs
 from iomodel.workloads.attention import Attention, as_attention
 
 UNTIMED = tuple(name for name in KERNELS if name.startswith("matmul"))
@@ -50,6 +51,10 @@ class Judged:
         Predicted time, infinite for a config that does not fit, NaN where no time is told [s].
     reason : str
         Why the check or the time is missing.
+    tiles, warps, stages : tuple of int, int, int
+        What was read from the config.
+    shipped : bool
+        True for a config that PyTorch ships for FlexAttention; it is kept beyond `top`.
     """
 
     config: Any
@@ -59,6 +64,7 @@ class Judged:
     tiles: Tiles = ()
     warps: int = 0
     stages: int = 0
+    shipped: bool = False
 
     @property
     def fits(self) -> bool | None:
@@ -128,8 +134,9 @@ class Pruner:
         return {"early_config_prune": self}
 
     def __call__(self, configs: Iterable[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
-        """Keep the `top` fastest configs of those that fit, and all that cannot be judged, which a warning names.
+        """Keep the `top` fastest configs of those that fit, a shipped default, and all that cannot be judged.
 
+        A warning names what was not judged.
         Where none fits, the one of the least shared memory is kept, so that Triton reports it.
         """
         pruned = self.pruned(configs, {**named_args, **kwargs})
@@ -150,7 +157,9 @@ class Pruner:
         fitting = [each for each in judged if each.fits]
         timed = _varied(sorted((each for each in fitting if each.timed), key=lambda each: each.rank))
         unjudged = [each for each in judged if each.fits is None]
-        listed = [*timed[: self.top], *(each for each in fitting if not each.timed), *unjudged]
+        first = timed if self.top is None else timed[: self.top]
+        shipped = [each for each in timed[len(first) :] if each.shipped]
+        listed = [*first, *shipped, *(each for each in fitting if not each.timed), *unjudged]
         too_large = len(judged) - len(fitting) - len(unjudged)
         if not listed and judged:
             listed = [min(judged, key=_shared)]
@@ -226,7 +235,9 @@ class Pruner:
             check = self._check(sizes, launch, call)
         except IOModelError as error:
             return Judged(config, None, math.nan, str(error))
-        judged = Judged(config, check, math.inf, "", sizes, launch.warps, launch.stages)
+        judged = Judged(
+            config, check, math.inf, "", sizes, launch.warps, launch.stages, self._shipped(sizes, launch, call)
+        )
         if not check.fits or self.kernel in UNTIMED:
             return replace(judged, seconds=math.nan if check.fits else math.inf)
         try:
@@ -239,19 +250,27 @@ class Pruner:
 
     def _check(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> TritonCheck:
         """Check a config by the rules of its compiler."""
-        known = {
+        known: dict[str, Any] = {
             "warps": launch.warps, "stages": launch.stages, "kernel": self.kernel, "version": self.version,
             "arch": self.arch,
         }  # fmt: skip
         if self.kernel in UNTIMED:
-            return check_triton(*sizes, dtype=as_type(self.dtype), **known)
+            return check_triton(sizes[0], sizes[1], sizes[2], dtype=as_type(self.dtype), **known)
+        dtype: str = self.dtype
         if isinstance(call, Attention):
             widths, dtype = (_padded(call.head_dim), _padded(call.value_dim)), call.dtype
         else:
             given = shape(launch.arguments, self.names, wanted=("head_dim",))
-            widths, dtype = (_padded(given["head_dim"]), _padded(given.get("value_dim", given["head_dim"]))), self.dtype
-        second = {"dq_tile": (sizes[2], sizes[3])} if self.kernel == "backward" else {}
-        return check_triton(*sizes[:2], *widths, dtype=as_type(dtype), **second, **known)
+            widths = _padded(given["head_dim"]), _padded(given.get("value_dim", given["head_dim"]))
+        second: dict[str, Any] = {"dq_tile": (sizes[2], sizes[3])} if self.kernel == "backward" else {}
+        return check_triton(sizes[0], sizes[1], widths[0], widths[1], dtype=as_type(dtype), **second, **known)
+
+    def _shipped(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> bool:
+        """Check whether PyTorch ships a config for the kernel; such a config is kept."""
+        if not isinstance(call, Attention):
+            return False
+        own = shipped_configs().get((self.kernel, self.arch, call.head_dim))
+        return own == (*sizes[:2], launch.warps, launch.stages) and sizes[2:] in ((), sizes[1::-1])
 
     @cached_property
     def arch(self) -> int:

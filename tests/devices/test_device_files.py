@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from iomodel import InputError, UnknownNameError
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.errors import AmbiguousNameError, SpecError
-from tests.support.inside import LARGEST_FILE, dump, parse
+from iomodel.errors import SpecError
+from tests.support.inside import LARGEST_FILE, AmbiguousNameError, dump, parse
 
 LEAST = "schema: 1\nname: mine\nmemory: {sram: {per_block: 228 KiB}}\n"
 

@@ -17,7 +17,6 @@ import pytest
 import iomodel
 from iomodel import plots
 from iomodel.common import labels
-from iomodel.common.quantities import count, quantity
 from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
@@ -25,7 +24,7 @@ from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
 from iomodel.timing.time_shares import time_shares
 from tests.support.browser import Opened, opening
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
-from tests.support.inside import main
+from tests.support.inside import count, main, quantity
 
 CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
 
@@ -360,7 +359,7 @@ def test_every_algorithm_answers_by_link_or_says_why(opened: Any) -> None:
         ("hardware=H100_SXM5", {"hardware": "h100-sxm5"}),
         ("hardware=mi300", {"hardware": "mi300x"}),
         ("algorithm=fa3", {"algorithm": "flash3", "implementation": "flash-attention-3"}),
-        ("algorithm=Flash-Attn-3&q_len=2k", {"implementation": "flash-attention-3", "q_len": "2048"}),
+        ("algorithm=Flash-Attn-3&q_len=2K", {"implementation": "flash-attention-3", "q_len": "2048"}),
         ("algorithm=moba", {"algorithm": "moba", "mask": "causal"}),
     ],
 )

@@ -27,7 +27,7 @@ import pytest
 
 import iomodel
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.errors import UnknownFieldError, UnknownKeywordError
+from iomodel.errors import AmbiguousNameError, UnknownFieldError, UnknownKeywordError
 from tests.laws.test_docs import codes, section, table
 from tests.support.public_names import PUBLIC
 from tests.support.public_types import MADE, TILES, W
@@ -170,6 +170,7 @@ def load_everything() -> list[ModuleType]:
 
 ARGUMENTS: dict[str, Callable[[], iomodel.IOModelError]] = {
     "UnknownNameError": lambda: iomodel.UnknownNameError("algorithm", "flash", ["flash1", "flash2"]),
+    "AmbiguousNameError": lambda: AmbiguousNameError("hardware", "h100", ["h100-pcie", "h100-sxm5"]),
     "UnknownKeywordError": lambda: UnknownKeywordError("argument of plan", "tp", ["layout"]),
     "UnknownFieldError": lambda: UnknownFieldError("qlen: 1 given for an unknown field", "qlen", ["q_len"]),
     "InfeasibleError": lambda: iomodel.InfeasibleError("no tile fits", least=5, unit="B"),

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-Value = tuple  # type: ignore[type-arg]
+Value = tuple[Any, ...]
 SUMS = {"dv": ("s", "do"), "dq": ("t", "k"), "dk": ("t", "q")}
 """The operands of the products of each gradient."""
 
@@ -113,7 +113,7 @@ def _steps(
 
 def _complete(value: Value, pairs: list[tuple[int, int]]) -> bool:
     """Return whether a sum has the products of all its pairs."""
-    return len(value[2]) == sum(pair[value[0] != "dq"] == value[1] for pair in pairs)
+    return bool(len(value[2]) == sum(pair[value[0] != "dq"] == value[1] for pair in pairs))
 
 
 def _uses(formed: frozenset[Value], pairs: list[tuple[int, int]]) -> set[Value]:

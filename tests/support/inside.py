@@ -22,6 +22,7 @@ from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
 from iomodel.common.progress import watched
+from iomodel.common.quantities import count, quantity
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, specs_folder
 from iomodel.common.yaml_text import dump, parse
@@ -43,7 +44,9 @@ from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, m
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.quantity import Group, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.errors import MissingRateError, NotTimedError, shown
+from iomodel.errors import AmbiguousNameError, MissingRateError, NotTimedError, shown
+from iomodel.errors.synonyms import ABSENT, SAME, key, known, meant, same
+from iomodel.errors.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
@@ -75,8 +78,6 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
-from iomodel.synonyms import ABSENT, SAME, key, known, meant, same
-from iomodel.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork

@@ -33,7 +33,7 @@ class Timer {
       },
       refused_launch: () => new InfeasibleError("tiles: no launch configuration has these warps and stages"),
     };
-    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "products", "seconds_of", "dram_interval", "widened", "time_shares"];
+    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "products", "seconds_of", "dram_interval", "widened", "time_shares", "Division", "launched_first"];
     this.model = new Function(...Object.keys(outside), `"use strict";\n${data.script}\nreturn {${exported.join()}};`)(...Object.values(outside));
     const helpers = { floorSumNumber, over: (a, b) => a / b };
     this.functions = data.functions.map((text) => {
@@ -63,6 +63,7 @@ class Timer {
     });
     const implementations = one.implementations.map((known) => ({
       ...known,
+      front_end: { ...known.front_end, division: known.front_end.division && this.revived(this.model.Division, known.front_end.division) },
       searched: new Map(Object.entries(known.searched)),
       residency: new Map(Object.entries(known.residency).map(([way, layouts]) => [way, layouts.map(residency)])),
       tiles: known.tiles.map((row) => this.revived(this.model.ShippedTile, { ...row, tiles: new Map(Object.entries(row.tiles)) })),
@@ -167,11 +168,29 @@ class Timer {
     return [...this.model.products(this.model.free_options(known, workload, taken, given))].map((one) => py.object(one));
   }
 
+  // The same where a library chooses: the splits are those of its rule, where it has one.
+  ruled(call, direction, workload, known, fixed) {
+    const all = this.free(call, workload, known, fixed), { division } = known.front_end;
+    const device = this.devices[call.state.hardware], rates = device.rates[call.state.dtype];
+    if (!division || !all.some((one) => "splits" in one) || typeof rates === "string") return all;
+    const rests = new Map(all.map(({ splits, ...rest }) => [JSON.stringify(rest), rest]));
+    return [...rests.values()].map((rest) => {
+      const packed = Boolean(this.options(call, direction, { ...rest, ...fixed }).packed), shared = packed ? workload.group : 1;
+      const asked = this.options(call, direction, { ...fixed, packed, splits: 2 });
+      const several = this.model.shipped_tile(known, workload, device, new Map(Object.entries(asked)));
+      if (several === null || rates.units === null) return { ...rest, splits: 1 };
+      const key_tiles = Math.ceil(workload.kv_len / several.get("block_kv"));
+      return { ...rest, splits: division.splits((workload.batch * workload.heads) / shared, workload.q_len * shared, key_tiles, rates.units) };
+    });
+  }
+
   // Kernels in the order of iomodel.estimate: the fastest at given tiles first, else the first within a tie of the
   // fastest, each at its default tile.
   ranked(call, direction, workload, able, fixed, tiles = {}) {
-    if (able.length < 2) return able;
-    const times = able.map((one) => {
+    const parts = this.model.launched_first(able.map(({ known }) => known));
+    const [usual, others] = parts.map((part) => part.map((known) => able.find((one) => one.known === known)));
+    if (usual.length < 2) return [...usual, ...others];
+    const times = usual.map((one) => {
       try {
         return this.default(call, direction, workload, [one], tiles, fixed).timed.seconds;
       } catch (error) {
@@ -180,9 +199,10 @@ class Timer {
       }
     });
     const least = Math.min(...times), tie = Object.keys(tiles).length ? 0 : this.data.tie;
+    if (least === Infinity) return [...usual, ...others];
     const first = times.findIndex((time) => time <= least * (1 + tie));
     const order = times.map((_, i) => i).sort((a, b) => (b === first) - (a === first) || times[a] - times[b] || a - b);
-    return order.map((i) => able[i]);
+    return [...order.map((i) => usual[i]), ...others];
   }
 
   // One pass at given tiles, or at the default tile of its kernels.
@@ -202,7 +222,7 @@ class Timer {
     let failure = null;
     for (const { known, layouts } of kernels) {
       let best = null;
-      for (const searched of this.free(call, workload, known, fixed)) {
+      for (const searched of given ? this.free(call, workload, known, fixed) : this.ruled(call, direction, workload, known, fixed)) {
         const chosen = this.options(call, direction, { ...searched, ...fixed });
         const shipped = this.model.shipped_tile(known, workload, this.devices[call.state.hardware], new Map(Object.entries(chosen)));
         const sizes = given ? new Map(Object.entries(tiles)) : shipped;

@@ -66,7 +66,9 @@ function cardOf(view) {
   ];
   const figures = [time && ["time", short(time.seconds, "s")], time && [LABELS.dram, short(time.streamed, "B")], [LABELS.requests, short(counts.hbm_bytes, "B")]].filter(Boolean);
   figures.forEach(([name, value], i) => parts.push(text(60, 262 + 108 * i, 22, name, 'fill="#55626f"'), text(60, 312 + 108 * i, 46, value, 'font-weight="700"')));
-  const bars = time ? Object.entries(time.breakdown).filter(([, seconds]) => seconds > time.seconds / 200).sort((a, b) => b[1] - a[1]).slice(0, 7) : [];
+  const rows = time ? Object.entries(time.breakdown).filter(([, seconds]) => seconds > 0).sort((a, b) => b[1] - a[1]) : [];
+  const bars = rows.filter(([name], i) => i < 6 || name === "hbm").slice(0, 7); // DRAM, which people look for, however short
+  if (bars.length) parts.push(text(666, 222, 19, "time of each resource alone", 'fill="#55626f"'));
   bars.forEach(([name, seconds], i) => {
     const y = 236 + 46 * i;
     parts.push(text(650, y + 25, 21, resource(name), 'text-anchor="end"'), `<rect x="666" y="${y + 4}" width="${(360 * seconds) / Math.max(time.seconds, bars[0][1])}" height="28" rx="3" fill="${name === time.bound ? "#d55e00" : "#0072b2"}"/>`, text(1140, y + 25, 21, short(seconds, "s"), 'text-anchor="end"'));

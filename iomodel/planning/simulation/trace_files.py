@@ -17,7 +17,7 @@ import numpy as np
 
 from iomodel.common.progress import watched
 from iomodel.errors import InputError, shown
-from iomodel.synonyms import SAME, key
+from iomodel.errors.synonyms import SAME, key
 
 COLUMNS = ("arrival", "prompt", "output")
 MOST_ROWS = 10_000_000

@@ -147,7 +147,6 @@ COMMANDS = {
 """Words that mean the same as a command."""
 ABSENT = {
     "fp4 float4 e2m1": "4-bit types are those of K and V (kv_dtype) and of weights (weight_dtype)",
-    "cudnn": "no kernel of cuDNN is on file",
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",
 }
@@ -188,7 +187,7 @@ def known(word: str) -> bool:
 
 
 def absence(word: str) -> str:
-    """Return what to say of a word that names something known without a name here; empty for any other word."""
+    """Return the statement about a word that names something known without a name here; empty for any other word."""
     return next((text for words, text in ABSENT.items() if key(word) in words.split()), "")
 
 

@@ -132,10 +132,10 @@ MOST_SUGGESTED = 6
 def hinted(given: object, names: Sequence[str]) -> str:
     """Write the question whether one of some names is meant, or why none is; empty where nothing is near.
 
-    >>> hinted("casual", ["full", "causal"]), hinted("cudnn", ["flash2"])
-    ("did you mean 'causal'? ", 'no kernel of cuDNN is on file; ')
+    >>> hinted("casual", ["full", "causal"]), hinted("verbose", ["json"])
+    ("did you mean 'causal'? ", 'an answer depends on none; ')
     """
-    from iomodel.synonyms import absence
+    from iomodel.errors.synonyms import absence
 
     near = [repr(name) for name in nearest_names(given, names)]
     if near:
@@ -160,7 +160,7 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     letters, words = _letters(wanted), _words(wanted)
     if not letters:
         return []
-    from iomodel.synonyms import known, meant
+    from iomodel.errors.synonyms import known, meant
 
     same = [name for name in names if _letters(name) == letters] or meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
