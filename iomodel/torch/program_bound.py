@@ -275,8 +275,11 @@ def alike(calls: Iterable[OperatorCall]) -> dict[Any, tuple[OperatorCall, int]]:
 def _compute_terms(flops: Mapping[str, int], hardware: Hardware) -> tuple[dict[str, float], list[str]]:
     """Time the products at the peaks of their types [s]; those of fp32 run on both kinds of units."""
     matrix, vector, missing = 0.0, 0, []
+    reduced = next((name for name in ("tf32", "bf16") if has_rates(hardware, name)), None)  # no slower than TF32
     for dtype, number in flops.items():
-        if dtype == "fp32" or (dtype == "tf32" and not has_rates(hardware, "tf32")):
+        if dtype == "tf32" and reduced is not None:
+            matrix += number / rates(hardware, reduced).peak
+        elif dtype in ("fp32", "tf32"):
             vector += number
         elif has_rates(hardware, dtype):
             matrix += number / rates(hardware, dtype).peak
@@ -285,7 +288,7 @@ def _compute_terms(flops: Mapping[str, int], hardware: Hardware) -> tuple[dict[s
     terms = {"matrix": matrix} if matrix else {}
     if vector and has_rates(hardware, "fp32"):
         plain = rates(hardware, "fp32").peak
-        split = rates(hardware, "tf32").peak / SPLIT if has_rates(hardware, "tf32") else 0.0
+        split = 0.0 if reduced is None else rates(hardware, reduced).peak / SPLIT
         terms["fp32"] = (vector + matrix * split) / (plain + split)
     return terms, missing
 
