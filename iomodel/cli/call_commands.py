@@ -346,7 +346,11 @@ def formula(
     formulas = formulas.subs(numbers) if numbers else formulas
     formulas = formulas.square() if square else formulas
     if json:
-        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True, kind="expressions")
+        emit(
+            {**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas,
+            as_json=True,
+            kind="expressions" if latex else None,
+        )
     else:
         text = formulas.latex() if latex else readable(formulas)
         emit(stacked(text) if aligned else text)
