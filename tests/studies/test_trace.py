@@ -431,8 +431,8 @@ def test_pictures(tmp_path: Path) -> None:
     assert (tmp_path / "trace.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(iomodel.InputError, match=r"plot: .* already exists"):
         found.plot(tmp_path / "trace.svg", overwrite=False)
-    with pytest.raises(iomodel.InputError, match=r"plot: .*allowed: a file that ends in \.png or \.svg"):
-        found.plot(tmp_path / "trace.pdf")
+    with pytest.raises(iomodel.InputError, match=r"plot: .*allowed: a file that ends in \.png, \.svg, \.pdf or \.pgf"):
+        found.plot(tmp_path / "trace.gif")
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ class Trace(Result, Tabular):
         Parameters
         ----------
         path : path-like, optional
-            The file to write, .png or .svg.
+            The file to write, .png, .svg, .pdf or .pgf.
         overwrite : bool
             Replace an existing file.
 
