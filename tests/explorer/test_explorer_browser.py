@@ -16,15 +16,13 @@ import pytest
 
 import iomodel
 from iomodel import plots
-from iomodel.common import labels
 from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
-from iomodel.timing.time_shares import time_shares
 from tests.support.browser import Opened, opening
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
-from tests.support.inside import count, main, quantity
+from tests.support.inside import count, labels, main, quantity, time_shares
 
 CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from iomodel import InputError, model
 from iomodel.errors import SpecError
 from iomodel.models.weight_files import read_weights, weights_beside
-from iomodel.workloads.dtypes import WEIGHT_SIZE
 from tests.fuzz.law import answered
+from tests.support.inside import WEIGHT_SIZE
 
 
 def text(words):

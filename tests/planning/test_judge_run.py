@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InputError, UnknownNameError, plan
-from iomodel.cli.app import main
 from iomodel.planning.benchmark_files import read_benchmark
 from iomodel.planning.judge_run import judge_run
 from iomodel.planning.step.layout import Layout
 from tests.fuzz.law import answered
+from tests.support.inside import main
 
 HERE = Path(__file__).parent / "results"
 FILES = sorted(HERE.iterdir())

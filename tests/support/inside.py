@@ -17,7 +17,7 @@ from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli import numbers
 from iomodel.cli.app import main
 from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
-from iomodel.common import derived
+from iomodel.common import derived, labels
 from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
@@ -84,6 +84,7 @@ from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.layer_clock import GROUPED, layer_clock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.shared_memory import WarpLayout
+from iomodel.timing.time_shares import time_shares
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, Call, DType, Mask
 from iomodel.workloads.dtypes import WEIGHT_SIZE

@@ -15,7 +15,7 @@ from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
 from tests.support.device_edits import edited
-from tests.support.inside import WEIGHT_QUARTERS, Elementwise, GemmTile, from_data
+from tests.support.inside import WEIGHT_QUARTERS, Elementwise, GemmTile, from_data, rates
 
 H100 = hardware("h100-sxm5")
 rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])
@@ -116,6 +116,18 @@ def test_more_sms_never_slow_a_product(name: str) -> None:
         for more in range(4, 21)
     ]
     assert all(after <= before * (1 + 1e-9) for before, after in pairwise(times))
+
+
+@pytest.mark.parametrize("name", ["h100-sxm5", "h200-sxm", "b200", "a100-sxm4-80gb", "mi300x"])
+@pytest.mark.parametrize("many", [256, 2048])
+def test_a_higher_peak_never_slows_a_product(name: str, many: int) -> None:
+    """The share of the peak that products reach is no reason to slow an SM whose own rate stands still."""
+    layer, peak = Linear(rows=many, in_features=3072, out_features=4096), rates(hardware(name), "bf16").peak
+    times = [
+        layer_clock(edited(hardware(name), {"compute.peak.bf16": peak * more / 4})).linear(layer).seconds
+        for more in range(4, 10)
+    ]
+    assert all(after <= before * 1.005 for before, after in pairwise(times))  # peaks are rounded
 
 
 def test_a_last_wave_takes_as_long_as_a_full_one() -> None:
