@@ -33,7 +33,7 @@ def tables(draw: st.DrawFn) -> Table:
 def left_out(text: str) -> set[str]:
     """Return the columns that a table names as left out."""
     found = re.search(r"^left out at this width: (.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
-    return set() if found is None else {name.strip() for name in found[1].replace("\n", " ").split(",")}
+    return set() if found is None else {name.strip() for name in found[1].replace("\n", " ").split(", ")}
 
 
 def unbroken(table: Table, text: str) -> None:

@@ -69,7 +69,8 @@ def test_the_default_kernel_is_the_fastest_and_the_same_in_every_verb(name: str,
             continue
     assume(times)
     default = iomodel.estimate(name, call, device)
-    assert default.seconds <= min(times.values()) * (1 + TIE)
+    usual = {kernels for kernels in times if not iomodel.kernels.implementation(name, kernels).front_end.last}
+    assert default.seconds <= min(times[kernels] for kernels in usual or times) * (1 + TIE)
     assert default.seconds == times[default.implementation]
     assert iomodel.solve(name, call, device).implementation == default.implementation
     timed = iomodel.estimate_array(name, call, device)
@@ -188,7 +189,7 @@ def test_flashattention_2_packs_the_heads_of_one_query_alone() -> None:
     call = Attention(batch=4, heads=16, kv_heads=1, q_len=4, kv_len=16384, head_dim=128, mask="causal", dtype="fp16")
     solved = iomodel.solve("split_kv", call, "h100-pcie", implementation="flash-attention-2")
     assert not solved.options["packed"]
-    assert iomodel.solve("split_kv", call, "h100-pcie").implementation == "flash-attention-3"
+    assert iomodel.solve("split_kv", call, "h100-pcie").options["packed"]  # by another kernel
     with pytest.raises(InputError, match=r"packed: True given; allowed: with one query of heads that share keys"):
         iomodel.estimate("split_kv", call, "h100-pcie", implementation="flash-attention-2", packed=True)
     one = call.model_copy(update={"q_len": 1})
