@@ -74,7 +74,7 @@ def serving(grid: ServingGrid, progress: bool = False) -> dict[str, Any]:
     >>> grid = ServingGrid(model=("llama-3.1-8b",), hardware=("h100-sxm5",), gpus=(1,), prompt=(2048,), batch=(1, 9999))
     >>> one = serving(grid)["plans"]["llama-3.1-8b|h100-sxm5|1|2048"]
     >>> one["fits"], one["prefill_bound"], list(one["batches"])
-    (195, 'L2', ['1'])
+    (195, 'matrix', ['1'])
     """
     points = list(product(grid.model, grid.hardware, grid.gpus, grid.prompt))
     watched_points = watched(points, len(points), progress, "plans")

@@ -66,7 +66,7 @@ def check(
     >>> w = iomodel.Attention(q_len=4096, head_dim=128)
     >>> c = iomodel.check("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64})
     >>> c.fits, c.tiles["warps"], c.slack["shared memory"], c.binding, c.blocks_per_sm
-    (True, 8, 101376, 'registers', 1)
+    (True, 4, 101376, 'registers', 2)
     """
     tiles, options = split_choice(algorithm, tiles, options, "{'block_q': 128, 'block_kv': 64}")
     question = Question.ask(algorithm, workload, as_device(hardware), implementation, options)

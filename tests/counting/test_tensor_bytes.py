@@ -13,7 +13,7 @@ SMALL = {"batch": 2, "heads": 4, "kv_heads": 2, "q_len": 160, "head_dim": 32}
 CALLS = [
     (name, iomodel.Attention(**SMALL, direction=direction, mask=mask, dtype=dtype))
     for name in iomodel.list_algorithms()
-    if algorithm(name).answers == "attention"
+    if algorithm(name).answers == "attention" and not algorithm(name).approximates and name != "eager"  # has no tiles
     for direction in algorithm(name).directions
     for mask, dtype in (("full", "fp32"), ("causal", "bf16"))
 ]
@@ -26,17 +26,9 @@ OTHERS: list[tuple[str, Any]] = [
 ]
 
 
-def counted(name: str, call: Any) -> iomodel.Cost:
-    """Count a call at the tiles of least traffic in 64 KiB; skip where none is defined."""
-    try:
-        return iomodel.solve(name, call, sram_bytes=65536).cost
-    except (iomodel.InputError, iomodel.InfeasibleError) as refused:
-        pytest.skip(str(refused))
-
-
 @pytest.mark.parametrize(("name", "call"), [*CALLS, *OTHERS])
 def test_the_bytes_of_the_tensors_add_up_to_the_traffic(name: str, call: Any) -> None:
-    cost = counted(name, call)
+    cost = iomodel.solve(name, call, sram_bytes=65536).cost
     assert (cost.reads_bytes.keys(), cost.writes_bytes.keys()) == (cost.reads.keys(), cost.writes.keys())
     assert sum((*cost.reads_bytes.values(), *cost.writes_bytes.values())) == cost.hbm_bytes
 

@@ -478,7 +478,7 @@ def test_the_card_is_a_picture_of_1200_by_630(opened: Any) -> None:
     assert struct.unpack(">II", data[16:24]) == (1200, 630)
     fields = dict(line.strip().split(" = ", 1) for line in bibtex.splitlines()[1:-1])
     assert {"title", "version", "note"} <= fields.keys()
-    assert fields.get("author", "").strip("{},") == (metadata("iomodel")["Author"] or "")
+    assert fields.get("author", "").strip("{},") == (metadata("iomodel").get("Author") or "")
     assert "_" not in fields["note"].replace("\\_", "")
 
 

@@ -73,6 +73,8 @@ def request(rng: Random) -> Case:
         "units": rng.choice((1, 108, 0, -1, 10**30)),
         "objective": rng.choice((None, None, "time", "traffic", "x")),
         "implementation": rng.choice((None, None, "triton", "cutlass", "x")),
+        "stream": rng.choice(("", ".", "no.json", "/dev/null", scribble(rng))),
+        "warm": rng.choice((None, True, False)),
     }
     if rng.random() < 0.1:
         right["workload"] = {rng.choice((scribble(rng), *TEXTS)): rng.choice(SCALARS)}

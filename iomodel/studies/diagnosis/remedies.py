@@ -77,8 +77,10 @@ def remedies(kernel: Modelled, device: Hardware, seconds: float, blocks: BlockGr
     changes = [_remedy(*entry, before, seconds) for entry in best.values()]
     if kind == "launch":
         changes += _graph(before, seconds)
-    gaining = {
-        remedy.change: remedy for remedy in reversed(changes) if remedy.gain > LEAST_GAIN and remedy.seconds < seconds
+    gaining = {  # weights of two types may take the same tiles, at other times
+        (remedy.change, remedy.model_seconds): remedy
+        for remedy in reversed(changes)
+        if remedy.gain > LEAST_GAIN and remedy.seconds < seconds
     }
     return tuple(sorted(gaining.values(), key=lambda remedy: (-remedy.gain, remedy.name)))
 
