@@ -395,16 +395,20 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working half of published_2.csv and the calibration rows of FlashAttention-2 and -3, asked with
-    default options. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
-    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
+    The rows are the working half of published_2.csv, the calibration rows of FlashAttention-2 and -3, asked with
+    default options, and the working half of a measured GPU: FlashAttention-2 in PyTorch, and products in bf16. Of n
+    distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts, the larger
+    neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
     """
+    from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
+
     known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
     for row in rows("published.csv"):
         if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
             seconds, _ = predicted(row, defaults=True)
             call = iomodel.Attention(q_len=2, head_dim=64, direction=row["direction"])
             known.append((place_of(iomodel.hardware(row["device"]), call, seconds), seconds / float(row["seconds"])))
+    known += gpu_ratios()
     around: dict[Place, list[float]] = defaultdict(list)
     for place, ratio in known:
         for wider in place.wider:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 import iomodel  # noqa: E402
 from benchmarks.accuracy import spread_of  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
-from iomodel.timing.error_interval import SHORT  # noqa: E402
+from iomodel.timing.error_interval import SHORT, Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT  # noqa: E402
 from tests.support.gpu_records import Record, attention, timed  # noqa: E402
 
@@ -140,6 +140,20 @@ def algorithm_of(case: Mapping[str, Any]) -> str:
 def all_asked(judging: bool, sections: tuple[str, ...] = SECTIONS) -> list[Asked]:
     """Ask for every timed record of some sections."""
     return [asked(record) for record in timed(judging, *sections)]
+
+
+def gpu_ratios() -> list[tuple[Place, float]]:
+    """Return the place and the ratio to the measured time of the working rows whose kernel is declared.
+
+    The backward pass of CUTLASS's kernel and cuDNN's kernels are asked as other kernels, and stay out.
+    """
+    found = all_asked(False, ("attention", "short", "deterministic", "linear"))
+    kept = [one for one in found if one.record.case.get("backend", "flash") == "flash" and one.told is not None]
+    return [
+        (place_of(iomodel.hardware(DEVICE), one.told.workload, one.told.seconds), one.told_ratio)
+        for one in kept
+        if one.told is not None and one.told_ratio is not None
+    ]
 
 
 def shares_of(working: list[Asked]) -> dict[tuple[str, ...], float]:

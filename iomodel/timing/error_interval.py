@@ -21,7 +21,7 @@ ANY = "all"
 HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("CDNA", "all", "all"): 0.57,
     ("CDNA", "all", "long"): 0.426,
-    ("all", "all", "all"): 0.217,
+    ("all", "all", "all"): 0.229,
     ("sm_10x", "all", "all"): 0.598,
     ("sm_10x", "all", "long"): 0.213,
     ("sm_10x", "all", "window"): 0.858,
@@ -33,11 +33,16 @@ HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("sm_12x", "decode", "long"): 0.125,
     ("sm_8x", "all", "all"): 0.164,
     ("sm_8x", "all", "long"): 0.164,
-    ("sm_9x", "all", "all"): 0.143,
-    ("sm_9x", "all", "long"): 0.136,
-    ("sm_9x", "backward", "long"): 0.1,
+    ("sm_9x", "all", "all"): 0.209,
+    ("sm_9x", "all", "long"): 0.177,
+    ("sm_9x", "all", "short"): 0.295,
+    ("sm_9x", "backward", "long"): 0.289,
+    ("sm_9x", "backward", "short"): 0.856,
     ("sm_9x", "both", "long"): 0.051,
+    ("sm_9x", "decode", "long"): 0.24,
+    ("sm_9x", "decode", "short"): 0.342,
     ("sm_9x", "forward", "long"): 0.156,
+    ("sm_9x", "forward", "short"): 0.242,
 }
 """Half-widths of the intervals by architecture, direction and regime [-]."""
 
