@@ -10,9 +10,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docutils import nodes
-
 if TYPE_CHECKING:
+    from docutils import nodes
     from sphinx.application import Sphinx
 
 PHRASES: dict[str, tuple[str, ...]] = {
@@ -75,9 +74,11 @@ def write_scorer(app: Sphinx, config: Any) -> None:
 
 def add_keywords(app: Sphinx, doctree: nodes.document) -> None:
     """Give a page the words of its phrases, which the search indexes; the phrases are its keywords."""
+    from docutils.nodes import meta
+
     phrases = PHRASES.get(app.env.docname, ())
     for content in filter(None, [", ".join(phrases), ", ".join(sorted({w for one in phrases for w in one.split()}))]):
-        doctree.insert(0, nodes.meta(name="keywords", content=content))
+        doctree.insert(0, meta(name="keywords", content=content))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
