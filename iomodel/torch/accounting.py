@@ -289,11 +289,6 @@ def _is_a_stream(product: MatrixProduct, layer: Linear) -> bool:
     return product.columns == 1 or (product.rows == 1 and layer.dtype == "fp32")
 
 
-def _plain_kernel(call: OperatorCall) -> EagerKernel:
-    """Describe the kernel that moves each tensor of a call once."""
-    return plain(call)
-
-
 def _waits(times: Sequence[float]) -> str:
     return (
         f"{len(times):,} operators of {sum(times) / len(times) * 1e6:.1f} us on average: an eager program waits for "

@@ -190,8 +190,7 @@ def _scan(call: OperatorCall) -> list[EagerKernel]:
 def _sort(call: OperatorCall) -> list[EagerKernel]:
     """Rows up to 4,096 are sorted on chip; longer ones by passes of 8 bits over keys and places."""
     once, x = plain(call), _first(call)
-    axis = call.arguments.get("dim", -1)
-    length = x.shape[axis] if x.shape and type(axis) is int and -len(x.shape) <= axis < len(x.shape) else x.elements
+    length = _length(call)
     if length <= ON_CHIP_SORT:
         return [replace(once, operations=SORT_EACH * x.elements * log2(max(2, length)) ** 2)]
     moved = x.elements * (x.element_bytes + 8)
@@ -257,14 +256,13 @@ def vector_operations(call: OperatorCall) -> int:
 
 
 def _transform(call: OperatorCall) -> int:
-    axes, x = (
-        call.arguments.get("dim", ()),
-        max(results_of(call), key=lambda tensor: tensor.elements, default=_first(call)),
-    )
+    axes = call.arguments.get("dim", ())
+    x = max(results_of(call), key=lambda tensor: tensor.elements, default=_first(call))
     lengths = [x.shape[axis] for axis in axes] if isinstance(axes, tuple) else []
     return int(5 * x.elements * sum(log2(length) for length in lengths if length > 1))
 
 
 def _length(call: OperatorCall) -> int:
+    """Return the length of the rows that a call sorts [elements]."""
     x, axis = _first(call), call.arguments.get("dim", -1)
     return x.shape[axis] if x.shape and type(axis) is int and -len(x.shape) <= axis < len(x.shape) else x.elements
