@@ -13,7 +13,7 @@ from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device, list_hardware
-from iomodel.errors import InfeasibleError, InputError, IOModelError, shown
+from iomodel.errors import InputError, IOModelError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.benchmark_files import BenchmarkRun, read_benchmark
 from iomodel.planning.engine_arguments import shipped_name
@@ -32,16 +32,16 @@ MOST_SIMULATED = 400
 """Most requests of a simulation; longer runs have the same means."""
 BETTER = 1.1
 """Ratio of rates from which a change is worth a try [-]."""
-UNITS = {
-    "ttft": ("ms", 1e3), "tpot": ("ms", 1e3), "tokens_per_second": ("1/s", 1.0), "requests_per_second": ("1/s", 1.0),
-    "weights": ("GB", 1e-9), "kv_bytes": ("GB", 1e-9), "kv_tokens": ("tokens", 1.0), "requests_that_fit": ("-", 1.0),
-}  # fmt: skip
-LABELS = {
-    "ttft": "TTFT", "tpot": "TPOT", "tokens_per_second": "output tokens/s", "requests_per_second": "requests/s",
-    "weights": "weights", "kv_bytes": "memory of the cache", "kv_tokens": "tokens of the cache",
-    "requests_that_fit": "requests that fit",
-}  # fmt: skip
-FIGURES = {name: (LABELS[name], *UNITS[name]) for name in UNITS}
+FIGURES = {
+    "ttft": ("TTFT", "ms", 1e3),
+    "tpot": ("TPOT", "ms", 1e3),
+    "tokens_per_second": ("output tokens/s", "1/s", 1.0),
+    "requests_per_second": ("requests/s", "1/s", 1.0),
+    "weights": ("weights", "GB", 1e-9),
+    "kv_bytes": ("memory of the cache", "GB", 1e-9),
+    "kv_tokens": ("tokens of the cache", "tokens", 1.0),
+    "requests_that_fit": ("requests that fit", "-", 1.0),
+}
 """Label, printed unit and factor of each figure."""
 MEMORY = ("weights", "kv_bytes", "kv_tokens", "requests_that_fit")
 REMEDIES = ("weights", "cache", "tensor")
@@ -203,7 +203,7 @@ class JudgedRun(Result, Tabular):
 
 
 class Setup(NamedTuple):
-    """Set-up of a run: what is planned, and under which load."""
+    """Set-up of a run: what is planned, and under which load; `started` if memory alone was measured."""
 
     model: ModelSpec | str
     device: Hardware
@@ -215,6 +215,7 @@ class Setup(NamedTuple):
     requests: int | None
     replicas: int
     service: dict[str, Any]
+    started: bool
 
 
 def judge_run(
@@ -287,7 +288,7 @@ def judge_run(
         stated.pop("load", None)
     setup, notes = _setup(run, stated, layout, replicas)
     measured = _measured(run, setup)
-    planned = _planned(setup, memory=not measured.keys() - set(MEMORY))
+    planned = _planned(setup)
     figures = tuple(
         JudgedFigure(name, measured[name], *planned.figures[name]) for name in FIGURES if name in measured
         if name in planned.figures
@@ -349,6 +350,7 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
         requests=stated.get("requests"),
         replicas=copies,
         service=service,
+        started=started,
     )
     return setup, notes
 
@@ -415,8 +417,8 @@ class Planned(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _planned(setup: Setup, *, memory: bool = False) -> Planned:
-    if memory:
+def _planned(setup: Setup) -> Planned:
+    if setup.started:
         return _of_memory(setup)
     return _of_clients(setup) if setup.load is None else _of_arrivals(setup)
 
@@ -494,19 +496,18 @@ def _error(predicted: Mapping[str, float], measured: Mapping[str, float]) -> flo
 
 def _changes(setup: Setup, measured: Mapping[str, float]) -> tuple[JudgedChange, ...]:
     """Plan the set-up with one change at a time."""
-    memory = not measured.keys() - set(MEMORY)
     tried = []
-    for change, changed in _variants(setup, memory):
+    for change, changed in _variants(setup):
         try:
-            figures = {name: value for name, (value, *_) in _planned(changed, memory=memory).figures.items()}
-        except (IOModelError, InfeasibleError):
+            figures = {name: value for name, (value, *_) in _planned(changed).figures.items()}
+        except IOModelError:
             continue
         remedy = change.startswith(REMEDIES)
         tried.append(JudgedChange(change, _error(figures, measured), figures.get("tokens_per_second"), remedy))
     return tuple(sorted(tried, key=lambda each: each.error))
 
 
-def _variants(setup: Setup, memory: bool) -> list[tuple[str, Setup]]:
+def _variants(setup: Setup) -> list[tuple[str, Setup]]:
     """List changes of a set-up that a file often leaves out."""
 
     def using(**service: Any) -> Setup:
@@ -525,10 +526,10 @@ def _variants(setup: Setup, memory: bool) -> list[tuple[str, Setup]]:
             found.append((f"engine {name}", using(engine=name)))
     tensor = setup.layout.tensor_parallel
     for degree in (2 * tensor, tensor // 2):
-        if degree and (memory or degree > tensor):
+        if degree and (setup.started or degree > tensor):
             layout = setup.layout.model_copy(update={"tensor_parallel": degree})
             found.append((f"tensor parallelism of {degree}", setup._replace(layout=layout)))
-    if not memory:
+    if not setup.started:
         from iomodel.planning.prefix_cache import PrefixCache
 
         found.append(("half of each prompt cached", using(prefix_cache=PrefixCache(hit_rate=0.5))))
