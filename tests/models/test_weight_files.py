@@ -12,6 +12,7 @@ from iomodel import InputError, model
 from iomodel.errors import SpecError
 from iomodel.models.weight_files import read_weights, weights_beside
 from tests.fuzz.law import answered
+from tests.support.damage import damaged
 from tests.support.inside import WEIGHT_SIZE
 
 
@@ -205,11 +206,6 @@ def test_damaged_safetensors_are_refused_in_one_line(tmp_path):
 def test_a_damaged_header_is_read_or_refused_in_one_line(data, tmp_path_factory):
     small = [item for item in llama_tensors() if ".0." in item[0] or "blk" not in item[0]]
     whole = data.draw(st.sampled_from([gguf({**LLAMA, "llama.block_count": 1}, small), safetensors(model(CONFIG))]))
-    content = bytearray(whole)
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = data.draw(st.integers(start, min(len(content), start + 12)))
-        content[start:end] = data.draw(st.binary(max_size=12) | st.sampled_from([b"\xff" * 8, b"\x00" * 8, b"9" * 30]))
     file = tmp_path_factory.getbasetemp() / ("x.gguf" if whole[:4] == b"GGUF" else "x.safetensors")
-    file.write_bytes(content)
+    file.write_bytes(damaged(data, whole, 12, [b"\xff" * 8, b"\x00" * 8, b"9" * 30]))
     assert answered(lambda: model(file)) in ("answered", "refused")

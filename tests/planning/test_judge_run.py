@@ -12,6 +12,7 @@ from iomodel.planning.benchmark_files import read_benchmark
 from iomodel.planning.judge_run import judge_run
 from iomodel.planning.step.layout import Layout
 from tests.fuzz.law import answered
+from tests.support.damage import damaged
 from tests.support.inside import main
 
 HERE = Path(__file__).parent / "results"
@@ -104,13 +105,7 @@ def test_the_command_takes_a_file_in_the_place_of_an_algorithm(capsys):
 
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_in_one_line(data, tmp_path_factory):
-    content = bytearray(data.draw(st.sampled_from(FILES)).read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = data.draw(st.integers(start, min(len(content), start + 40)))
-        content[start:end] = data.draw(
-            st.binary(max_size=9) | st.sampled_from([b"9" * 400, b"null", b"[", b"-1", b"\x00"])
-        )
+    content = data.draw(st.sampled_from(FILES)).read_bytes()
     file = tmp_path_factory.getbasetemp() / "damaged"
-    file.write_bytes(content)
+    file.write_bytes(damaged(data, content, 40, [b"9" * 400, b"null", b"[", b"-1", b"\x00"], longest=9))
     assert answered(lambda: read_benchmark(file)) in ("answered", "refused")

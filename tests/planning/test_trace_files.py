@@ -14,6 +14,7 @@ from iomodel.planning.simulation.prefix_hits import hits
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.simulation.trace_files import Blocks
 from tests.fuzz.law import answered
+from tests.support.damage import damaged
 
 HERE = Path(__file__).parent / "traces"
 FILES = sorted(HERE.iterdir())
@@ -145,14 +146,8 @@ def test_a_file_of_another_kind_is_refused_in_one_line(case, tmp_path):
 
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_in_one_line(data, tmp_path_factory):
-    content = bytearray(data.draw(st.sampled_from(FILES)).read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(content)))
-        end = data.draw(st.integers(start, min(len(content), start + 40)))
-        content[start:end] = data.draw(
-            st.binary(max_size=12) | st.sampled_from([b"9" * 400, b"null", b"[", b"{}", b"\x00"])
-        )
+    content = data.draw(st.sampled_from(FILES)).read_bytes()
     file = tmp_path_factory.getbasetemp() / "damaged"
-    file.write_bytes(content)
+    file.write_bytes(damaged(data, content, 40, [b"9" * 400, b"null", b"[", b"{}", b"\x00"]))
     timed = data.draw(st.booleans())
     assert answered(lambda: read_trace(file, timed=timed)) in ("answered", "refused")
