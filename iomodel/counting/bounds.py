@@ -315,9 +315,8 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
         return Bound("compulsory", written, written * call.element_size), 0, 0, ()
-    known: tuple[Bound, int, int, Groups] | None = call.memo.get(
-        "compulsory"
-    )  # neither tiles nor exact algorithms change it
+    # Neither tiles nor exact algorithms change it.
+    known: tuple[Bound, int, int, Groups] | None = call.memo.get("compulsory")
     if known is None:
         kind = kind_of(call)
         formulas = counts_of(kind.mask, kind.direction, call.latent)
