@@ -248,6 +248,11 @@ def _restored(kind: type[IOModelError], args: tuple[Any, ...]) -> IOModelError:
     return kind.__new__(kind, *args)
 
 
+def reason_of(error: Exception) -> str:
+    """State why a file cannot be read: the words of the system, else the kind of the error."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+
+
 def shown_name(part: object, limit: int = 60) -> str:
     """Format a name that a caller chose, such as a key or a file, as it is, or in quotes if one line cannot hold it.
 

@@ -13,7 +13,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from iomodel.errors import SpecError, shown
+from iomodel.errors import SpecError, reason_of, shown
 from iomodel.workloads.dtypes import GGML_BLOCKS
 
 LARGEST_HEADER = 100_000_000
@@ -112,9 +112,8 @@ def read_weights(path: str) -> WeightFile:
     except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, SpecError):
             raise
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         raise SpecError(
-            f"{path}: cannot be read ({reason}); allowed: a header of safetensors, its index, or GGUF"
+            f"{path}: cannot be read ({reason_of(error)}); allowed: a header of safetensors, its index, or GGUF"
         ) from None
 
 

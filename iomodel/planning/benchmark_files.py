@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, reason_of, shown
 
 LARGEST = 1 << 28
 """Largest file [B]."""
@@ -200,8 +200,9 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
         with Path(path).open("rb") as file:
             content = file.read(LARGEST + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise InputError(f"file: {shown(str(path))} cannot be read ({reason}); allowed: a result or a log") from None
+        raise InputError(
+            f"file: {shown(str(path))} cannot be read ({reason_of(error)}); allowed: a result or a log"
+        ) from None
     if len(content) > LARGEST:
         raise InputError(f"file: more than {LARGEST:,} B given; allowed: the result or the log of one run")
     text = content.decode("utf-8-sig", errors="replace")

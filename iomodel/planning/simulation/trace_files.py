@@ -16,7 +16,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from iomodel.common.progress import watched
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, reason_of, shown
 from iomodel.errors.synonyms import SAME, key
 
 COLUMNS = ("arrival", "prompt", "output")
@@ -113,9 +113,8 @@ def read_file(path: str | Path, *, timed: bool, most: int | None = None) -> Trac
     except (OSError, UnicodeError, csv.Error, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         raise InputError(
-            f"trace: {shown(str(path))} cannot be read ({reason}); allowed: a CSV file, or one of JSON"
+            f"trace: {shown(str(path))} cannot be read ({reason_of(error)}); allowed: a CSV file, or one of JSON"
         ) from None
 
 
