@@ -48,8 +48,8 @@ class Tour {
     panel?.classList.add("toured");
     if (!panel) return;
     const strip = this.frame.getBoundingClientRect().height + 16;
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    window.scrollTo({ top: panel.getBoundingClientRect().top + window.scrollY - strip, behavior: still ? "auto" : "smooth" });
+    // At once: a smooth scroll ends where it stands as soon as a button of the strip is pressed.
+    window.scrollTo({ top: panel.getBoundingClientRect().top + window.scrollY - strip, behavior: "instant" });
   }
 
   tell() {
