@@ -48,7 +48,11 @@ WIDE = replace(NARROW, title=f"{NARROW.title}, rows of 128", warps=(8,), sizes=(
 IN_HBM = replace(
     NARROW,
     title="CUTLASS fused attention, wide rows: slices of Q and K, then P and slices of V in shared memory; O in HBM",
-    shared=(Reused((Shared(Q, _stages(3, d)), Shared(K, _stages(3, d))), (Shared(S, dtype="io"), Shared(V, _stages(3, B_c)))),),
+    shared=(
+        Reused(
+            (Shared(Q, _stages(3, d)), Shared(K, _stages(3, d))), (Shared(S, dtype="io"), Shared(V, _stages(3, B_c)))
+        ),
+    ),
     phases=((Fragment(S),),),
     sizes=((32,), (128,)),
     head_dims=(256,),

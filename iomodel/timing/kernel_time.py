@@ -209,6 +209,9 @@ def elapsed(
     """
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     caches = Caches.of(rates)
+    rows = launched.layout.repeated
+    if rows and demand.products and demand.outer is not None and anywhere(rows * launched.warps > demand.outer[1]):
+        demand = demand.repeated(larger(1, ratio(rows * launched.warps, demand.outer[1])))
     leaving, streamed = _in_phase(demand, workload, packed, caches, at_once, execution)
     inside: set[str] = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:
@@ -420,9 +423,9 @@ def _on_sms(
     # With few stages each streamed tile is awaited: its latency, and with one stage its way to the SM.
     latency = parameters.l2_clocks if execution.awaited_clocks is None else execution.awaited_clocks
     lacking = larger(0, execution.waiting + 1 - launched.stages)
-    waits = steps + lacking * latency * clock * demand.trips / units
-    waits = waits + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
-    waits = waits + sums_in_hbm(demand, launched.layout) * launched.layout.added_clocks * clock / units
+    awaited = lacking * latency * clock * demand.trips / units
+    awaited = awaited + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
+    waits = steps + sums_in_hbm(demand, launched.layout) * launched.layout.added_clocks * clock / units
     if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
@@ -438,7 +441,7 @@ def _on_sms(
 
     def of(found: _Phases) -> list[Any]:
         least = larger(found.longest, port)
-        return times(found.own, waits, most, least, together, groups, read_with)
+        return times(found.own, waits, most, least, together, groups, read_with, awaited)
 
     alone, *_ = each = of(phases)
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
@@ -473,7 +476,7 @@ def _on_sms(
         whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)
         least = larger(seconds, _least(of(whole), most) + whole.chip)
         seconds = pick(beyond, least, seconds)
-    summed = phases.total + waits
+    summed = phases.total + waits + awaited
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
 
