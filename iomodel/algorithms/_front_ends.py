@@ -63,9 +63,21 @@ FRONT_ENDS: dict[str, FrontEnd] = {
     "xformers": FrontEnd(
         # Last of _dispatch_fw_priority_list (xformers/ops/fmha/dispatch.py), and after FlashAttention in PyTorch's
         # priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+        # With deterministic algorithms one block walks all key tiles of a head (num_splits_key of attention_backward.cu).
         cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha/attention_forward_generic.cu, "
-        "kernel_forward.h",
+        "kernel_forward.h; github.com/pytorch/pytorch, aten/src/ATen/native/transformers/cuda/attention_backward.cu",
         features=("bias", "dropout"),
+        backward=("bias", "dropout"),
+        deterministic=0,
+        masks=_MASKS,
+        packs="never",
+        last=True,
+    ),
+    "cudnn": FrontEnd(
+        # After FlashAttention in PyTorch's priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+        cite="docs.nvidia.com/deeplearning/cudnn/frontend, Attention: SDPA forward and backward, F16/BF16",
+        features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
+        backward=("bias", "softcap", "alibi", "sinks", "dropout"),
         masks=_MASKS,
         packs="never",
         last=True,

@@ -36,7 +36,7 @@ class FrontEnd(Record):
     grouped : bool
         True if query heads may share keys.
     deterministic : int, optional
-        The width below which a backward pass without atomic additions exists; None for any [elements].
+        The width below which a backward pass without atomic additions exists; 0 for none, None for any [elements].
     last : bool
         True if libraries launch the kernels only where no others of the algorithm run the call.
     division : Division, optional

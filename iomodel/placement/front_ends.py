@@ -50,7 +50,7 @@ def _reasons(front: FrontEnd, call: Attention, options: Mapping[str, Any]) -> It
         yield f"packed: True given; allowed: {_packs(front, call)}"
     width = front.deterministic
     if options.get("deterministic") and width is not None and max(call.head_dim, call.value_dim) >= width:
-        yield f"deterministic: True given; allowed: with rows below {width} elements"
+        yield f"deterministic: True given; allowed: {f'with rows below {width} elements' if width else False}"
 
 
 def _pages(front: FrontEnd, call: Attention) -> Sequence[int | None]:
