@@ -12,7 +12,9 @@ those of a single block: the sums of dQ of a pair, which are added once, count t
 gradients two separate kernels compute, has no layout.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from sympy import Integer, Rational
 
@@ -192,3 +194,32 @@ FLASH_ATTENTION_4 = Implementation(
     front_end=front_end("flash-attention-4"),
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )
+
+_CLOSED = (
+    "closed: docs.nvidia.com/deeplearning/cudnn, Attention; layouts of FlashAttention-4, in fp8 with operands of a byte; "
+    "held against the times of github.com/NVIDIA/cudnn-frontend in tests/measured/published_3.csv"
+)
+
+
+def _closed(layouts: tuple[Residency, ...], **in_fp8: Any) -> Iterator[Residency]:
+    """Iterate over the layouts of a kernel whose sources are closed, taken to be laid out alike."""
+    for layout in layouts:
+        alike = replace(layout, title=f"{layout.title}; cuDNN, taken to be laid out alike", cite=_CLOSED)
+        yield alike
+        yield replace(alike, title=f"{alike.title}, fp8", dtypes=("fp8",), **in_fp8)
+
+
+CUDNN = Implementation(
+    "cudnn",
+    "cuDNN's attention (closed, Blackwell)",
+    _CLOSED,
+    residency={
+        "forward": tuple(_closed(FORWARD)),
+        "backward": tuple(_closed(BACKWARD, exposed=0.2, masks=("full", "causal"))),
+    },
+    execution={"forward": IN_SECTIONS, "backward": BESIDE},
+    front_end=front_end("cudnn"),
+)
+"""In fp8 the backward pass hides four fifths of the softmax behind its products, by the working rows of a GB200 at head
+dimensions 128 and 192 and 128; under a window it takes as long as under a causal mask there. With a scale for each
+block of 32 elements (mxfp8) those rows take 1.08 times as long forward and 1.2 times backward."""
