@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--judging | --each]
+    python benchmarks/accuracy.py --machines [--cudnn] [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -10,7 +10,8 @@ curve counts; those left out are listed with the reason.
 
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
-judging half is shown with --judging alone.
+judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
+GB300 and an H200.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import csv
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -321,8 +323,14 @@ def asked(row: dict[str, str]) -> Asked:
         return Asked(row, newcomer, None)
 
 
-def machines(role: str) -> list[Asked]:
-    return [asked(row) for row in rows("published_2.csv") if row["role"] == role]
+def machines(role: str, name: str = "published_2.csv") -> list[Asked]:
+    """Ask for the rows of a role; those of calls that no kernel on file runs are left out."""
+    found = []
+    for row in rows(name):
+        if row["role"] == role:
+            with suppress(iomodel.InputError):
+                found.append(asked(row))
+    return found
 
 
 def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
@@ -453,6 +461,7 @@ def main() -> None:
     parser.add_argument("--defaults", action="store_true", help="leave tiles, options and parameters at their defaults")
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
+    parser.add_argument("--cudnn", action="store_true", help="with --machines: the rows of published_3.csv")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
@@ -466,8 +475,11 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        working = machines("working")
-        shown = machines("judging") if given.judging else working
+        name = "published_3.csv" if given.cudnn else "published_2.csv"
+        working = machines("working", name)
+        shown = machines("judging", name) if given.judging else working
+        every = sum(row["role"] == ("judging" if given.judging else "working") for row in rows(name))
+        print(f"{every - len(shown)} of {every} rows are left out: no kernel on file runs the call")
         for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
             print(line)
         return
