@@ -297,10 +297,7 @@ def _reader(hint: Any) -> Reader:
     if hasattr(hint, "__metadata__"):
         return _reader(next((kind for kind in hint.__metadata__ if isinstance(kind, type)), hint.__origin__))
     if origin in (Union, UnionType):
-        names = {
-            part: getattr(part, "model_fields", None) or getattr(part, "__dataclass_fields__", {}) for part in parts
-        }
-        return partial(_one_of, names)
+        return partial(_one_of, {part: _field_names(part) for part in parts})
     if origin is Literal:
         return partial(_literal, parts)
     if hint in _SCALARS:
@@ -360,7 +357,8 @@ def _sequence(origin: Any, parts: tuple[Any, ...], data: Any, path: str) -> Any:
 
 
 def _field_names(kind: Any) -> frozenset[str]:
-    return frozenset(getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", ()))
+    names: Mapping[str, Any] = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
+    return frozenset(names)
 
 
 def _one_of(names: Mapping[Any, frozenset[str]], data: Any, path: str) -> Any:

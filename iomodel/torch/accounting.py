@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import answering
+from iomodel.algorithms import answering, replacing
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.cost import Cost
 from iomodel.counting.cost import cost as count
@@ -22,14 +22,15 @@ from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.span import Span
-from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.convolutions import convolution_of
+from iomodel.torch.attention_calls import AttentionCalls
+from iomodel.torch.convolutions import Convolution
 from iomodel.torch.eager_clock import EagerClock, eager_clock, queued
 from iomodel.torch.eager_kernels import EagerKernel, kernels_of, plain, vector_operations
 from iomodel.torch.moved_bytes import distinct_bytes, moved_bytes
 from iomodel.torch.operator_call import OperatorCall
-from iomodel.torch.products import MatrixProduct, layer_of, may_multiply, product_of, product_type
-from iomodel.torch.recurrent import recurrent_of
+from iomodel.torch.operator_work import may_multiply, product_type, work_of
+from iomodel.torch.products import MatrixProduct, layer_of
+from iomodel.torch.recurrent import RecurrentLayers
 from iomodel.torch.report import OperatorTraffic, TrafficReport
 from iomodel.torch.resident_storages import ResidentStorages
 from iomodel.workloads.attention import Attention
@@ -111,21 +112,20 @@ class Accounting:
         if call.operator in self.operators:
             name, workload = self._ruled(call)
             return self._declared(call, name, workload)
-        if is_attention(call):
-            parts = [self._attention(call, workload, beside) for workload, beside in attention_calls(call)]
-            return replace(_together(parts), times=1)
-        product = product_of(call)
-        if product is not None and product.flops:
-            return self._product(call, product, resident)
-        convolution, layers = convolution_of(call), recurrent_of(call)
-        if convolution is not None:
-            return self._timed(
-                call,
-                convolution.flops,
-                lambda dtype, kernel: self.eager.convolution(convolution, dtype, kernel, resident),
-            )
-        if layers is not None:
-            return self._timed(call, layers.flops, lambda dtype, kernel: self.eager.recurrent(layers, dtype, kernel))
+        match work_of(call):
+            case AttentionCalls() as calls:
+                parts = [self._attention(call, workload, beside) for workload, beside in calls.parts]
+                return replace(_together(parts), times=1)
+            case MatrixProduct() as product if product.flops:
+                return self._product(call, product, resident)
+            case Convolution() as conv:
+                return self._timed(
+                    call, conv.flops, lambda dtype, kernel: self.eager.convolution(conv, dtype, kernel, resident)
+                )
+            case RecurrentLayers() as layers:
+                return self._timed(
+                    call, layers.flops, lambda dtype, kernel: self.eager.recurrent(layers, dtype, kernel)
+                )
         return self._streamed(call, resident)
 
     def _product(self, call: OperatorCall, product: MatrixProduct, resident: int) -> OperatorTraffic:
@@ -217,7 +217,9 @@ class Accounting:
         except InfeasibleError:
             if name is not None or self.tiles:
                 raise
-            name, span = SEPARATE, self._estimated(SEPARATE, workload, None)[0]
+            separate = replacing("scaled_dot_product_attention")  # as PyTorch runs where no fused kernel takes a call
+            assert separate is not None
+            name, span = separate.name, self._estimated(separate.name, workload, None)[0]
         timed = _of_span(call, name, span)
         if not mask_bytes:
             return timed
@@ -271,10 +273,6 @@ class Accounting:
             seconds=sum(span.seconds for span in spans),
             hbm_bytes=sum(span.hbm_bytes for span in spans),
         )
-
-
-SEPARATE = "eager"
-"""The algorithm of separate operators, which PyTorch runs where no fused kernel takes a call."""
 
 
 def _is_transposed(call: OperatorCall) -> bool:
