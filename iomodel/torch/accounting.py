@@ -56,13 +56,17 @@ kernels are short take 10 to 15 us an operator on three machines and 29 to 39 us
 
 @dataclass(frozen=True)
 class Accounting:
-    """The choices that turn calls into traffic: device, tiles, algorithm of attention, the caller's rules, the host."""
+    """The choices that turn calls into traffic: device, tiles, algorithm of attention, the caller's rules, the host.
+
+    `warm` fills the last cache with what an earlier run of the program left.
+    """
 
     hardware: Hardware | None = None
     tiles: Mapping[str, int] = FrozenDict()
     attention: str | None = None
     operators: Mapping[str, Rule] = FrozenDict()
     host: float | None = None
+    warm: bool = False
     known: dict[Any, OperatorTraffic] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -81,10 +85,8 @@ class Accounting:
         groups: dict[Any, list[OperatorTraffic]] = {}
         notes: dict[str, None] = {}
         times = []
-        resident = self._cache()
         listed = tuple(calls)
-        for call in listed:
-            traffic = self.traffic(call, resident.use(call) if resident else 0)
+        for call, traffic in zip(listed, self.each(listed), strict=True):
             groups.setdefault(traffic.group, []).append(traffic)
             times.append(traffic.seconds or 0.0)
             if traffic.at_least:
@@ -95,10 +97,15 @@ class Accounting:
         operators = tuple(_together(alike) for alike in groups.values())
         return TrafficReport(operators, self.hardware, tuple(notes), elapsed).of_calls(listed)
 
-    def _cache(self) -> ResidentStorages | None:
-        """Return the last cache of the device, empty."""
+    def each(self, calls: Sequence[OperatorCall]) -> list[OperatorTraffic]:
+        """Count the calls of a program one by one, each with what the ones before left in the last cache."""
         capacity = None if self.hardware is None else self.eager.known.last_cache
-        return None if capacity is None else ResidentStorages(capacity)
+        if capacity is None:
+            return [self.traffic(call) for call in calls]
+        resident = ResidentStorages(capacity)
+        for call in calls if self.warm else ():
+            resident.use(call)
+        return [self.traffic(call, resident.use(call)) for call in calls]
 
     def traffic(self, call: OperatorCall, resident: int = 0) -> OperatorTraffic:
         """Count one call, of whose reads some bytes are in the last cache [B]."""

@@ -156,3 +156,12 @@ def test_what_has_no_bound_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "hostile.jsonl").write_text(json.dumps(hostile))
     with pytest.raises(InputError, match=r"line 1: .*shape: .* allowed: up to 64 axes"):
         read_calls(tmp_path / "hostile.jsonl")
+
+
+def test_a_repeated_program_finds_its_tensors_in_the_last_cache() -> None:
+    for size, found in ((1 << 20, True), (1 << 27, False)):
+        once, again = (traffic(chain(2, size), GPU, warm=warm) for warm in (False, True))
+        assert (again.hbm_bytes < once.hbm_bytes) == found
+        assert again.seconds <= once.seconds
+    with pytest.raises(InputError, match="warm: 1 given; allowed: True or False"):
+        traffic(chain(1, 4), GPU, warm=1)
