@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
-from iomodel.timing.error_interval import Place, place_of  # noqa: E402
+from iomodel.timing.error_interval import ANY, Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
 from tests.shipped import table  # noqa: E402
 
@@ -396,9 +396,10 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
     The rows are the working half of published_2.csv, the calibration rows of FlashAttention-2 and -3, asked with
-    default options, and the working half of a measured GPU: FlashAttention-2 in PyTorch, and products in bf16. Of n
-    distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts, the larger
-    neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
+    default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and products
+    in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts,
+    the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place of all
+    architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
@@ -410,12 +411,14 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
             known.append((place_of(iomodel.hardware(row["device"]), call, seconds), seconds / float(row["seconds"])))
     known += gpu_ratios()
     around: dict[Place, list[float]] = defaultdict(list)
+    seen: dict[Place, set[str]] = defaultdict(set)
     for place, ratio in known:
         for wider in place.wider:
             around[wider].append(abs(float(np.log(ratio))))
+            seen[wider].add(place.architecture)
     widths = {}
     for place, found in sorted(around.items()):
-        if len(found) >= FEWEST:
+        if len(found) >= FEWEST and (place.architecture != ANY or len(seen[place]) > 1):
             at = min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)
             widths[place] = round(IN_SIGHT * float(np.expm1(sorted(found)[at])), 3)
     return widths

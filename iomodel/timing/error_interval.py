@@ -2,7 +2,7 @@
 
 A place is an architecture, a direction and a regime. Each has the half-width that holds eight in ten of its rows, on a
 logarithmic scale, times 1.4 because new rows err more than those in sight; a place with few rows takes that of its
-architecture and regime, of its architecture, or of all.
+architecture and regime, else the larger of its architecture's and its regime's, or that of all.
 `python benchmarks/accuracy.py --intervals` computes the table from the rows that may choose parameters alone.
 """
 
@@ -19,30 +19,32 @@ SHORT = 1e-4
 """Longest time of a call whose launches and first loads may decide [s]."""
 ANY = "all"
 HALF_WIDTHS: dict[tuple[str, str, str], float] = {
-    ("CDNA", "all", "all"): 0.57,
-    ("CDNA", "all", "long"): 0.426,
-    ("all", "all", "all"): 0.229,
-    ("sm_10x", "all", "all"): 0.598,
-    ("sm_10x", "all", "long"): 0.213,
-    ("sm_10x", "all", "window"): 0.858,
-    ("sm_10x", "backward", "long"): 0.258,
-    ("sm_10x", "backward", "window"): 0.858,
-    ("sm_10x", "forward", "long"): 0.175,
-    ("sm_12x", "all", "all"): 0.288,
-    ("sm_12x", "all", "long"): 0.125,
-    ("sm_12x", "decode", "long"): 0.125,
-    ("sm_8x", "all", "all"): 0.164,
-    ("sm_8x", "all", "long"): 0.164,
-    ("sm_9x", "all", "all"): 0.209,
-    ("sm_9x", "all", "long"): 0.177,
-    ("sm_9x", "all", "short"): 0.295,
-    ("sm_9x", "backward", "long"): 0.289,
-    ("sm_9x", "backward", "short"): 0.856,
-    ("sm_9x", "both", "long"): 0.051,
-    ("sm_9x", "decode", "long"): 0.24,
-    ("sm_9x", "decode", "short"): 0.342,
-    ("sm_9x", "forward", "long"): 0.156,
-    ("sm_9x", "forward", "short"): 0.242,
+    ("CDNA", "all", "all"): 0.516,
+    ("CDNA", "all", "long"): 0.421,
+    ("all", "all", "all"): 0.201,
+    ("all", "all", "long"): 0.183,
+    ("all", "all", "short"): 0.283,
+    ("sm_10x", "all", "all"): 0.46,
+    ("sm_10x", "all", "long"): 0.205,
+    ("sm_10x", "all", "window"): 0.734,
+    ("sm_10x", "backward", "long"): 0.237,
+    ("sm_10x", "backward", "window"): 0.734,
+    ("sm_10x", "forward", "long"): 0.179,
+    ("sm_12x", "all", "all"): 0.29,
+    ("sm_12x", "all", "long"): 0.127,
+    ("sm_12x", "decode", "long"): 0.127,
+    ("sm_8x", "all", "all"): 0.158,
+    ("sm_8x", "all", "long"): 0.158,
+    ("sm_9x", "all", "all"): 0.192,
+    ("sm_9x", "all", "long"): 0.182,
+    ("sm_9x", "all", "short"): 0.275,
+    ("sm_9x", "backward", "long"): 0.179,
+    ("sm_9x", "backward", "short"): 0.49,
+    ("sm_9x", "both", "long"): 0.038,
+    ("sm_9x", "decode", "long"): 0.142,
+    ("sm_9x", "decode", "short"): 0.346,
+    ("sm_9x", "forward", "long"): 0.194,
+    ("sm_9x", "forward", "short"): 0.179,
 }
 """Half-widths of the intervals by architecture, direction and regime [-]."""
 
@@ -56,15 +58,22 @@ class Place(NamedTuple):
 
     @property
     def wider(self) -> tuple[Place, ...]:
-        """The place and those around it, the smallest first."""
+        """The place, that of its architecture and regime, of its architecture, of its regime, and of all."""
         architecture, _, regime = self
-        around = (self, Place(architecture, ANY, regime), Place(architecture, ANY, ANY), Place(ANY, ANY, ANY))
-        return tuple(dict.fromkeys(around))
+        own = self, Place(architecture, ANY, regime)
+        return tuple(
+            dict.fromkeys((*own, Place(architecture, ANY, ANY), Place(ANY, ANY, regime), Place(ANY, ANY, ANY)))
+        )
 
     @property
     def half_width(self) -> float:
         """Half-width of the interval: its ends are the time over and times one more [-]."""
-        return next(HALF_WIDTHS[place] for place in self.wider if place in HALF_WIDTHS)
+        near = [place for place in self.wider if place.architecture != ANY and place.regime == self.regime]
+        known = next((HALF_WIDTHS[place] for place in near if place in HALF_WIDTHS), None)
+        if known is not None:
+            return known
+        around = Place(self.architecture, ANY, ANY), Place(ANY, ANY, self.regime)
+        return max((HALF_WIDTHS[place] for place in around if place in HALF_WIDTHS), default=HALF_WIDTHS[ANY, ANY, ANY])
 
 
 def place_of(device: Hardware, call: Any, seconds: float, decoding: bool | None = None) -> Place:
