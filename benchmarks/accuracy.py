@@ -300,8 +300,8 @@ class Asked:
         return place_of(found.hardware, found.workload, found.seconds)
 
 
-def asked(row: dict[str, str]) -> Asked:
-    """Ask for the time of a row of published_2.csv as a newcomer, and with what its source states."""
+def asked(row: dict[str, str]) -> Asked | None:
+    """Ask for the time of a row as a newcomer, and with what its source states; None where no kernel runs the call."""
     names = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
     sizes: dict[str, Any] = {name: int(row[name]) for name in names}
     words = row["mask"].split()
@@ -309,7 +309,10 @@ def asked(row: dict[str, str]) -> Asked:
     direction = "backward" if row["direction"] == "backward" else "forward"
     sizes |= {"dtype": row["dtype"], "mask": mask, "direction": direction, "latent": row["latent"] == "yes"}
     call = iomodel.Attention(**sizes)
-    newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    try:
+        newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    except iomodel.InputError:
+        return None
     options: dict[str, Any] = {"deterministic": True} if row["deterministic"] == "yes" else {}
     if row["page_size"]:
         call = iomodel.Attention(**sizes, page_size=int(row["page_size"]))
@@ -321,8 +324,9 @@ def asked(row: dict[str, str]) -> Asked:
         return Asked(row, newcomer, None)
 
 
-def machines(role: str) -> list[Asked]:
-    return [asked(row) for row in rows("published_2.csv") if row["role"] == role]
+def machines(role: str, name: str = "published_2.csv") -> list[Asked]:
+    """Ask for the rows of a file in one role, those of calls that a kernel runs."""
+    return [one for row in rows(name) if row["role"] == role for one in [asked(row)] if one is not None]
 
 
 def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
@@ -395,7 +399,7 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working half of published_2.csv, the calibration rows of FlashAttention-2 and -3, asked with
+    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked with
     default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and products
     in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts,
     the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place of all
@@ -403,7 +407,9 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
-    known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
+    known = [
+        (one.place, one.newcomer.seconds / one.measured) for one in (*working, *machines("working", "published_3.csv"))
+    ]
     for row in rows("published.csv"):
         if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
             seconds, _ = predicted(row, defaults=True)

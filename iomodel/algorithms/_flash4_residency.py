@@ -192,3 +192,23 @@ FLASH_ATTENTION_4 = Implementation(
     front_end=front_end("flash-attention-4"),
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )
+
+_CLOSED = (
+    "closed: docs.nvidia.com/deeplearning/cudnn/frontend, Attention; layouts of FlashAttention-4, which take as long as "
+    "its measured times in 16 bits (working rows of a GB200)"
+)
+
+
+def _closed(layout: Residency) -> Residency:
+    title = f"{layout.title.replace('FlashAttention-4', 'cuDNN')}, taken to be laid out as FlashAttention-4"
+    return replace(layout, title=title, cite=_CLOSED, dtypes=("fp16", "bf16", "fp8"))
+
+
+CUDNN_BLACKWELL = Implementation(
+    "cudnn",
+    "cuDNN's attention (closed, Blackwell)",
+    _CLOSED,
+    residency={"forward": tuple(map(_closed, FORWARD)), "backward": tuple(map(_closed, BACKWARD))},
+    execution={"forward": IN_SECTIONS, "backward": BESIDE},
+    front_end=front_end("cudnn"),
+)

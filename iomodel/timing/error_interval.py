@@ -17,25 +17,31 @@ from iomodel.workloads.window import Window
 
 SHORT = 1e-4
 """Longest time of a call whose launches and first loads may decide [s]."""
+NARROW = ("fp8", "int8", "fp4")
+"""Types whose attention is a regime of its own, called fp8."""
 ANY = "all"
 HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("CDNA", "all", "all"): 0.516,
     ("CDNA", "all", "long"): 0.421,
-    ("all", "all", "all"): 0.201,
-    ("all", "all", "long"): 0.183,
+    ("all", "all", "all"): 0.226,
+    ("all", "all", "fp8"): 0.488,
+    ("all", "all", "long"): 0.185,
     ("all", "all", "short"): 0.283,
-    ("sm_10x", "all", "all"): 0.46,
-    ("sm_10x", "all", "long"): 0.205,
+    ("sm_10x", "all", "all"): 0.446,
+    ("sm_10x", "all", "fp8"): 0.522,
+    ("sm_10x", "all", "long"): 0.229,
     ("sm_10x", "all", "window"): 0.734,
-    ("sm_10x", "backward", "long"): 0.237,
+    ("sm_10x", "backward", "fp8"): 0.588,
+    ("sm_10x", "backward", "long"): 0.308,
     ("sm_10x", "backward", "window"): 0.734,
-    ("sm_10x", "forward", "long"): 0.179,
+    ("sm_10x", "forward", "fp8"): 0.44,
+    ("sm_10x", "forward", "long"): 0.15,
     ("sm_12x", "all", "all"): 0.29,
     ("sm_12x", "all", "long"): 0.127,
     ("sm_12x", "decode", "long"): 0.127,
     ("sm_8x", "all", "all"): 0.158,
     ("sm_8x", "all", "long"): 0.158,
-    ("sm_9x", "all", "all"): 0.192,
+    ("sm_9x", "all", "all"): 0.191,
     ("sm_9x", "all", "long"): 0.182,
     ("sm_9x", "all", "short"): 0.275,
     ("sm_9x", "backward", "long"): 0.179,
@@ -43,7 +49,7 @@ HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("sm_9x", "both", "long"): 0.038,
     ("sm_9x", "decode", "long"): 0.142,
     ("sm_9x", "decode", "short"): 0.346,
-    ("sm_9x", "forward", "long"): 0.194,
+    ("sm_9x", "forward", "long"): 0.192,
     ("sm_9x", "forward", "short"): 0.179,
 }
 """Half-widths of the intervals by architecture, direction and regime [-]."""
@@ -81,8 +87,12 @@ def place_of(device: Hardware, call: Any, seconds: float, decoding: bool | None 
     direction = getattr(call, "direction", ANY)
     if direction == "forward" and (decoding if decoding is not None else getattr(call, "q_len", None) == 1):
         direction = "decode"
-    window = isinstance(getattr(call, "mask", None), Window)
-    return Place(architecture_of(device), direction, "window" if window else "short" if seconds < SHORT else "long")
+    regime = "short" if seconds < SHORT else "long"
+    if direction != ANY and call.dtype in NARROW:
+        regime = "fp8"
+    elif isinstance(getattr(call, "mask", None), Window):
+        regime = "window"
+    return Place(architecture_of(device), direction, regime)
 
 
 def architecture_of(device: Hardware) -> str:
