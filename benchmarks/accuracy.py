@@ -399,9 +399,9 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked with
-    default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and products
-    in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts,
+    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked
+    with default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and
+    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts,
     the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place of all
     architectures has rows of several.
     """

@@ -194,8 +194,8 @@ FLASH_ATTENTION_4 = Implementation(
 )
 
 _CLOSED = (
-    "closed: docs.nvidia.com/deeplearning/cudnn/frontend, Attention; layouts of FlashAttention-4, which take as long as "
-    "its measured times in 16 bits (working rows of a GB200)"
+    "closed: docs.nvidia.com/deeplearning/cudnn/frontend, Attention; layouts of FlashAttention-4, which take as long "
+    "as its measured times in 16 bits (working rows of a GB200)"
 )
 
 

@@ -74,8 +74,8 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         last=True,
     ),
     "cudnn": FrontEnd(
-        # After FlashAttention in PyTorch's priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). In fp8
-        # a backward pass with a window of 128 keys takes as long as one without (published_3.csv, working rows).
+        # After FlashAttention in PyTorch's priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). In
+        # fp8 a backward pass with a window of 128 keys takes as long as one without (published_3.csv, working rows).
         cite="docs.nvidia.com/deeplearning/cudnn/frontend, Attention: SDPA forward and backward, F16/BF16 and FP8",
         features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
         backward=("bias", "softcap", "alibi", "sinks", "dropout"),
