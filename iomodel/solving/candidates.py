@@ -23,6 +23,7 @@ from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import check_numbers, numbers_of
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.placement.shipped_tile import shipped_tile
+from iomodel.solving.certificate import TIE
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
@@ -144,6 +145,7 @@ class SettingGroup:
             columns = {
                 "seconds": clock.seconds_over(work, tiles.launched(clock)),
                 "requested": sum(demand.requested_bytes for demand in work),
+                "idle": clock.idle(work),
                 **tiles.columns,
                 "family": family,
                 "way": places[tiles.columns["way"]] + ways,
@@ -172,7 +174,7 @@ class Candidates:
     """Every tile that fits at every launch configuration, as columns in the order of preference.
 
     Faster tiles come first; then those with less traffic, the larger key tile, less shared memory, fewer warps. The
-    families in `left` are left out: no tile of them is as fast as the first.
+    families in `left` are left out: no tile of them is as fast as the first, or ties with it.
     """
 
     families: tuple[SettingGroup, ...]
@@ -189,7 +191,7 @@ class Candidates:
         left = set()
         least = inf
         for number in reversed(range(len(families))):  # packed rows, which are mostly faster, come last
-            if not whole and parts and families[number].floor > least:
+            if not whole and parts and families[number].floor > least * (1 + TIE):
                 left.add(number)
                 continue
             found = families[number].timed(number, starts[number])
@@ -200,6 +202,41 @@ class Candidates:
         order: Any = np.lexsort([columns[name] for name in reversed(keys)]) if parts else []
         sorted_columns = {name: column[order] for name, column in columns.items()}
         return cls(tuple(families), tuple(chain(*ways)), sorted_columns, frozenset(left))
+
+    @property
+    def ties(self) -> Any:
+        """The places of the candidates that are as fast as the fastest, to within `TIE`."""
+        seconds = self.columns["seconds"]
+        return np.flatnonzero(seconds <= seconds.min() * (1 + TIE))
+
+    @property
+    def filled(self) -> Candidates:
+        """The candidates with the one first that leaves the fewest SMs idle, of those that tie with the fastest."""
+        return self._led(int(self.ties[self.columns["idle"][self.ties].argmin()])) if self.columns else self
+
+    def led_by(self, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Candidates | None:
+        """Put a choice of tiles, launch and options first; None if it does not tie with the fastest."""
+        columns, names = self.columns, self.ways[0].names
+        wanted = {
+            "outer": tiles[names[0]],
+            "inner": tiles[names[1]],
+            "warps": tiles["warps"],
+            "stages": tiles["stages"],
+        }
+        ties = self.ties
+        for name, value in wanted.items():
+            ties = ties[columns[name][ties] == value]
+        for place in ties:
+            group, number = self.families[columns["family"][place]], columns["number"][place]
+            chosen = {**group.setting.searched, **group.numbers[number]}
+            if all(options.get(name) == value for name, value in chosen.items()):
+                return self._led(int(place))
+        return None
+
+    def _led(self, place: int) -> Candidates:
+        """Put one candidate before all others."""
+        order = np.concatenate([[place], np.delete(np.arange(len(self)), place)])
+        return replace(self, columns={name: column[order] for name, column in self.columns.items()})
 
     @cached_property
     def whole(self) -> Candidates:
@@ -225,7 +262,7 @@ class Candidates:
         if not self.columns:
             return {}
         family, number, _, sizes = self.first
-        kept = {name: self.columns[name][:1] for name in (*PREFERENCE, *LAUNCH)}
+        kept = {name: self.columns[name][:1] for name in (*PREFERENCE, *LAUNCH, "idle")}
         chosen = {**sizes, **family.setting.searched, **family.numbers[number]}
         return {**kept, **{name: np.array([value]) for name, value in chosen.items()}}
 

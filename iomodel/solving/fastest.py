@@ -11,7 +11,8 @@ from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
 from iomodel.solving.candidates import Candidates, candidates
-from iomodel.solving.certificate import TIE, RunnerUp
+from iomodel.solving.certificate import RunnerUp
+from iomodel.solving.default_tiles import shipped_choice
 from iomodel.solving.on_device import TimedTiles, binding_of
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
@@ -20,7 +21,11 @@ from iomodel.timing.totals import dram_interval, seconds_of
 
 
 def solve_fastest(question: Question, top: int = 1) -> Solution:
-    """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
+    """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``.
+
+    Of choices within `TIE` of the fastest, which the model cannot tell apart, the one that the library ships is taken,
+    else the one that leaves the fewest SMs idle.
+    """
     ranked = _ranking(question)
     group, place, way, sizes = ranked.first
     whole = cache(lambda: _compared(question))
@@ -33,7 +38,7 @@ def solve_fastest(question: Question, top: int = 1) -> Solution:
         implementation=question.library.name,
         known_seconds=seconds_of(_launched(ranked).times, question.parameters),
         searched=(*group.setting.searched,),
-        ranked=_best(ranked.whole, top) if top > 1 else (),
+        ranked=_best(_whole(question), top) if top > 1 else (),
         notes=(),
         hardware=question.device,
     )
@@ -46,7 +51,18 @@ def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any
 
 @lru_cache(maxsize=1)  # a solution whose certificate is read later searches anew, and keeps no arrays
 def _ranking(question: Question) -> Candidates:
-    return candidates(question, whole=False)
+    return _preferred(candidates(question, whole=False), question)
+
+
+def _whole(question: Question) -> Candidates:
+    """Return all candidates, those left out in the ranking included."""
+    return _preferred(_ranking(question).whole, question)
+
+
+def _preferred(ranked: Candidates, question: Question) -> Candidates:
+    shipped = shipped_choice(question)
+    led = None if shipped is None else ranked.led_by(*shipped.choice)
+    return ranked.filled if led is None else led
 
 
 def _best(ranked: Candidates, top: int) -> tuple[RunnerUp, ...]:
@@ -62,7 +78,7 @@ def _launched(ranked: Candidates) -> TimedLaunch:
 
 def _compared(question: Question) -> Solution:
     """Return the solution of a search with the tiles that its certificate compares."""
-    ranked = _ranking(question).whole
+    ranked = _whole(question)
     setting, way, tile, seconds = ranked.of(0)
     launch = _launched(ranked)
     cost = setting.variants.cost(way.sizes(tile))
@@ -81,7 +97,7 @@ def _compared(question: Question) -> Solution:
         as_runner_up(ranked, int(columns["requested"].argmin())),
         None if shipped is None else as_runner_up(ranked, shipped),
         len(ranked),
-        sum(1 for place in distinct(ranked) if columns["seconds"][place] <= seconds * (1 + TIE)),
+        len({ranked.key(place) for place in ranked.ties}),
     )
     cheapest = int((columns["requested"] + ~alike * columns["requested"].max()).argmin())
     return setting.variants.solution(
