@@ -98,6 +98,9 @@ class Algorithm:
     Triton kernel (:mod:`iomodel.triton`) that its counts describe, each with the titles of the kernels of its nest that
     one launch runs; none for all.
 
+    `paper_share` states the rule of its paper for tiles, if there is one: in a memory of M elements, key tiles of
+    M / (paper_share d) rows, rounded up, and query tiles of as many rows, at most d.
+
     `symbols` are its additions to the alphabet, made by :func:`iomodel.nests.symbol`: those named in `options` are
     numbers, the others are tiles.
     """
@@ -127,6 +130,7 @@ class Algorithm:
     as_written: tuple[str, ...] = ()
     preference: int | None = None
     triton_kernels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    paper_share: int | None = None
 
     def __post_init__(self) -> None:
         self._adopt_symbols()

@@ -214,23 +214,37 @@ class Candidates:
         """The candidates with the one first that leaves the fewest SMs idle, of those that tie with the fastest."""
         return self._led(int(self.ties[self.columns["idle"][self.ties].argmin()])) if self.columns else self
 
-    def led_by(self, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Candidates | None:
-        """Put a choice of tiles, launch and options first; None if it does not tie with the fastest."""
+    def led_by(self, question: Question, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Candidates | None:
+        """Put a choice of tiles, launch and options first, also one that the search has left out; None if none ties."""
+        place = self._place(tiles, options)
+        if place is not None:
+            return self._led(place)
+        setting = Setting.of(question, options)
+        numbers = {name: value for name, value in setting.searched.items() if name in NUMBERS}
+        alone = Candidates.timed([SettingGroup(setting, (numbers,), (setting.most_kv(numbers),))])
+        place = alone._place(tiles, options, self.columns["seconds"].min()) if alone.columns else None
+        if place is None:
+            return None
+        moved = {"family": len(self.families), "way": len(self.ways)}
+        first = {name: column[[place]] + moved.get(name, 0) for name, column in alone.columns.items()}
+        columns = {name: np.concatenate([first[name], column]) for name, column in self.columns.items()}
+        return replace(
+            self, families=(*self.families, *alone.families), ways=(*self.ways, *alone.ways), columns=columns
+        )
+
+    def _place(self, tiles: Mapping[str, int], options: Mapping[str, Any], least: float | None = None) -> int | None:
+        """Find the fastest candidate with these tiles, launch and options among those within `TIE` of a time [s]."""
         columns, names = self.columns, self.ways[0].names
-        wanted = {
-            "outer": tiles[names[0]],
-            "inner": tiles[names[1]],
-            "warps": tiles["warps"],
-            "stages": tiles["stages"],
-        }
-        ties = self.ties
-        for name, value in wanted.items():
-            ties = ties[columns[name][ties] == value]
-        for place in ties:
+        wanted = dict(zip(("outer", "inner", "warps", "stages"), (*names, "warps", "stages"), strict=True))
+        limit = (columns["seconds"].min() if least is None else least) * (1 + TIE)
+        alike = columns["seconds"] <= limit
+        for column, name in wanted.items():
+            alike = alike & (columns[column] == tiles[name])
+        for place in np.flatnonzero(alike):
             group, number = self.families[columns["family"][place]], columns["number"][place]
             chosen = {**group.setting.searched, **group.numbers[number]}
             if all(options.get(name) == value for name, value in chosen.items()):
-                return self._led(int(place))
+                return int(place)
         return None
 
     def _led(self, place: int) -> Candidates:

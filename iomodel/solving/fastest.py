@@ -50,18 +50,24 @@ def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any
 
 
 @lru_cache(maxsize=1)  # a solution whose certificate is read later searches anew, and keeps no arrays
+def _candidates(question: Question) -> Candidates:
+    return candidates(question, whole=False)
+
+
+@lru_cache(maxsize=1)
 def _ranking(question: Question) -> Candidates:
-    return _preferred(candidates(question, whole=False), question)
+    return _preferred(_candidates(question), question)
 
 
 def _whole(question: Question) -> Candidates:
     """Return all candidates, those left out in the ranking included."""
-    return _preferred(_ranking(question).whole, question)
+    known = _candidates(question)
+    return _preferred(known.whole, question) if known.left else _ranking(question)
 
 
 def _preferred(ranked: Candidates, question: Question) -> Candidates:
     shipped = shipped_choice(question)
-    led = None if shipped is None else ranked.led_by(*shipped.choice)
+    led = None if shipped is None else ranked.led_by(question, *shipped.choice)
     return ranked.filled if led is None else led
 
 
