@@ -90,7 +90,6 @@ def _compared(question: Question) -> Solution:
     cost = setting.variants.cost(way.sizes(tile))
     columns = ranked.columns
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
-    shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
     timed = TimedTiles(
         seconds_of(launch.times, question.parameters),
@@ -101,7 +100,7 @@ def _compared(question: Question) -> Solution:
             setting.clock.rates.cached,
         ),
         as_runner_up(ranked, int(columns["requested"].argmin())),
-        None if shipped is None else as_runner_up(ranked, shipped),
+        shipped_of(question),
         len(ranked),
         len({ranked.key(place) for place in ranked.ties}),
     )
@@ -139,13 +138,14 @@ def as_runner_up(ranked: Candidates, place: int) -> RunnerUp:
     return RunnerUp(FrozenDict(tiles), ranked.cost(place).hbm_bytes, seconds)
 
 
-def is_shipped(ranked: Candidates, place: int) -> bool:
-    """Check that the implementation ships a tile for the options that go with it."""
-    columns = ranked.columns
-    family = ranked.families[columns["family"][place]]
-    tile = family.shipped(int(columns["number"][place]))
-    if tile is None:
-        return False
-    way = ranked.ways[columns["way"][place]]
-    sizes = way.sizes((columns["outer"][place], columns["inner"][place]))
-    return bool(tile.items() <= {**sizes, "warps": way.launch.warps, "stages": way.launch.stages}.items())
+def shipped_of(question: Question) -> RunnerUp | None:
+    """Return the shipped choice of an implementation with its traffic and time; None if none fits."""
+    shipped = shipped_choice(question)
+    if shipped is None:
+        return None
+    chosen = {name: shipped.options[name] for name in question.library.searched if name in shipped.options}
+    options = {name: value for name, value in chosen.items() if name not in question.options}
+    call = question.bound(options)
+    cost = call.cost({name: shipped.tiles[name] for name in call.tiles})
+    sizes = {**shipped.tiles, **{name: int(value) for name, value in options.items()}}
+    return RunnerUp(FrozenDict(sizes), cost.hbm_bytes, shipped.seconds)

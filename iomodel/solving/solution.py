@@ -196,8 +196,7 @@ class Solution(Deferred, Result):
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else self._slower(slower)
             rows.append((f"runner-up: {self._choice(why.runner_up.tiles)}", *shown))
         if why.shipped is not None:
-            free = f" tile, at the fastest {' and '.join(self.searched)}" if self.searched else ""
-            label = f"shipped{free}: {self._choice(why.shipped.tiles)}"
+            label = f"shipped: {self._choice(why.shipped.tiles)}"
             rows.append((label, *self._slower(why.shipped.seconds or 0.0)))
         if why.ties is not None and why.ties > 1:
             rows.append((f"choices within {100 * TIE:g} %, equal to the model", f"{why.ties:,}", "-"))

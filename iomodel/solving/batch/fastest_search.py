@@ -121,7 +121,8 @@ class FastestSearch:
     def _question(self, calls: Any) -> Question:
         """Build the question of the longest of some calls; its tiles include those of the shorter ones."""
         given = {name: self._first(value) for name, value in self.options.items()}
-        asked = replace(self.question, call=self._call(calls), options=FrozenDict(given))
+        least = self.question.min_block_kv if len(calls) == 1 else 1  # a call with fewer keys has a smaller tile
+        asked = replace(self.question, call=self._call(calls), options=FrozenDict(given), min_block_kv=least)
         kernels = asked.library
         if not kernels.residency:
             obstacle = f"no implementation of {name_of(asked.algorithm)}"
