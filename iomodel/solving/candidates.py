@@ -22,7 +22,6 @@ from iomodel.counting.cost import Cost
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import check_numbers, numbers_of
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.certificate import TIE
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
@@ -31,7 +30,6 @@ from iomodel.solving.question import Question, products
 from iomodel.solving.tile_table import tile_tables
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Shape
 
 LAUNCH = ("shared", "less_keys", "warps", "stages")
@@ -97,7 +95,6 @@ class SettingGroup:
     numbers: tuple[Mapping[str, Any], ...]
     most: tuple[int | None, ...]
     _built: dict[int, Setting] = field(default_factory=dict, compare=False, repr=False)
-    _shipped: dict[int, Mapping[str, int] | None] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, place: int) -> Setting:
         """Return one of the settings, built on first use."""
@@ -159,15 +156,6 @@ class SettingGroup:
         """Return the call with the options of one of the settings."""
         return self.setting.question.bound({**self.setting.searched, **self.numbers[place]})
 
-    def shipped(self, place: int) -> Mapping[str, int] | None:
-        """Return the tile that the implementation ships under one of the settings."""
-        if place not in self._shipped:
-            ask = self.setting.question
-            options = {**self.setting.variants.ask.options, **self.numbers[place]}
-            assert isinstance(ask.call, Attention | VarlenAttention)
-            self._shipped[place] = shipped_tile(ask.library, ask.call, ask.device, options)
-        return self._shipped[place]
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -219,9 +207,12 @@ class Candidates:
         place = self._place(tiles, options)
         if place is not None:
             return self._led(place)
-        setting = Setting.of(question, options)
-        numbers = {name: value for name, value in setting.searched.items() if name in NUMBERS}
-        alone = Candidates.timed([SettingGroup(setting, (numbers,), (setting.most_kv(numbers),))])
+        try:
+            setting = Setting.of(question, options)
+            numbers = {name: value for name, value in setting.searched.items() if name in NUMBERS}
+            alone = Candidates.timed([SettingGroup(setting, (numbers,), (setting.most_kv(numbers),))])
+        except (InputError, InfeasibleError):  # more splits than key tiles of the smallest size
+            return None
         place = alone._place(tiles, options, self.columns["seconds"].min()) if alone.columns else None
         if place is None:
             return None

@@ -73,7 +73,7 @@ class TileTimes(Result, Tabular):
 
     @property
     def marks(self) -> dict[str, RunnerUp]:
-        """The marked tiles by what they are, the fastest last; a shipped tile beyond the end of the call has no mark."""
+        """The marked tiles by what they are, the fastest last; a shipped tile off the map has no mark."""
         first, second = self.names
         marked = {"fewest requests": self.fewest_requests, "shipped": self.shipped, "fastest": self.fastest}
         return {
