@@ -13,16 +13,23 @@ from iomodel.errors import InputError, shown
 from iomodel.errors.synonyms import key, same
 from iomodel.models.registry import list_models
 from iomodel.planning.checked_numbers import as_share
-from iomodel.planning.engine_options import SGLANG, TRTLLM, VLLM, OptionNames
+from iomodel.planning.engine_options import LLAMA_CPP, SGLANG, TRTLLM, VLLM, OptionNames
 from iomodel.planning.engines import OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
+from iomodel.workloads.call import BLOCK_CACHES
 
-MODELS = ("--model", "--model-path", "--served-model-name")
+MODELS = ("--model", "--model-path", "--served-model-name", "--hf-repo")
 """Options that name the model."""
 LONGEST = 10_000
 """Longest accepted command line [characters]."""
-ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16)$")
+ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16|gguf)$")
+GGUF_TYPE = re.compile(r"[-.:](q4_0|q4_1|q5_0|q5_1|q8_0|f16|bf16|q[2-6]_k)(?:_[sml])?(?:\.gguf)?$", re.IGNORECASE)
+"""The type of the weights at the end of the name of a GGUF file."""
+STATED = {"f16": "fp16", "bf16": "bf16", **{f"q{bits}_k": f"q{bits}_K" for bits in range(2, 7)}}
+"""Types of weights by their names in GGUF, where these differ."""
+SERVERS = ("llama-server", "llama-cli", "llama-bench")
+"""Programs of llama.cpp that take its options."""
 REFUSED = {
     "--cpu-offload-gb": "weights on the host",
     "--speculative-config": "speculation; give it to iomodel.plan",
@@ -70,19 +77,20 @@ def is_command(model: object) -> bool:
     """
     if not isinstance(model, str) or len(model.split()) < 2:
         return False
-    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve"} & {*model.split()})
+    words = {word.rpartition("/")[2] for word in model.split()}
+    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve", *SERVERS} & words)
 
 
 def engine_arguments(command: str) -> dict[str, Any]:
-    """Read the command line of vLLM, SGLang or TensorRT-LLM into arguments of :func:`iomodel.plan`.
+    """Read the command line of vLLM, SGLang, TensorRT-LLM or llama.cpp into arguments of :func:`iomodel.plan`.
 
     :func:`iomodel.plan` itself takes such a line in place of the model, and names the options that it passes over.
 
     Parameters
     ----------
     command : str
-        Words from ``vllm serve``, ``python -m sglang.launch_server`` or ``trtllm-serve`` on. Options without an effect
-        on a plan, such as ``--port``, are passed over.
+        Words from ``vllm serve``, ``python -m sglang.launch_server``, ``trtllm-serve`` or ``llama-server`` on. Options
+        without an effect on a plan, such as ``--port``, are passed over.
 
     Returns
     -------
@@ -116,6 +124,8 @@ def read_command(command: str) -> Command:
     for name, reason in REFUSED.items():
         if name in options:
             raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
+    if engine is LLAMA_CPP:
+        return _of_slots(options, model)
     layout = _layout(engine, options)
     name = OTHER_NAMES.get(engine.name, engine.name)
     fields: dict[str, Any] = {"model": shipped_name(model), "engine": name, "layout": layout, "count": layout.devices}
@@ -144,6 +154,30 @@ def read_command(command: str) -> Command:
     return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}), FrozenDict(limit))
 
 
+def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
+    """Read the options of llama.cpp: a cache of all tokens, in one type, that the slots of requests divide."""
+    own = LLAMA_CPP.options
+    types = {options.get(own[half], "f16") for half in ("keys", "values")}
+    if len(types) > 1:
+        raise InputError(
+            f"command: {own['keys']} and {own['values']} given with two types; allowed: one for both, such as q8_0"
+        )
+    slots = _integer(own["batch"], options) if own["batch"] in options else 1
+    ending = GGUF_TYPE.search(model)
+    stated = "" if ending is None else ending[1].lower()
+    name = shipped_name(model if ending is None or Path(model).exists() else model[: ending.start()])
+    weights = {"weight_dtype": STATED.get(stated, stated)} if stated else {}
+    caches = {**{word: STATED.get(word, word) for word in ("f16", "bf16", *BLOCK_CACHES)}, "f32": "fp32"}
+    kv_dtype = _named("kv_dtype", own["keys"], {own["keys"]: types.pop()}, caches)
+    fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "memory_utilization": 1.0, **weights}
+    followed = {*own.values(), *MODELS}
+    limit = {}
+    if (options.get(own["tokens"]) or "0") != "0":
+        limit = {own["tokens"]: max(2, _integer(own["tokens"], options) // slots)}
+    ignored = tuple(each for each in options if each not in followed)
+    return Command({**fields, **kv_dtype}, ignored, FrozenDict(limit))
+
+
 def _engine(command: object) -> tuple[OptionNames, list[str]]:
     if not isinstance(command, str) or len(command) > LONGEST:
         raise InputError(f"command: {shown(command)} given; allowed: a command line of vllm, sglang or trtllm")
@@ -159,9 +193,11 @@ def _engine(command: object) -> tuple[OptionNames, list[str]]:
             return SGLANG, words[place + 1 + (word == "sglang") :]
         if word == "trtllm-serve":
             return TRTLLM, words[place + 1 + serves :]
+        if word.rpartition("/")[2] in SERVERS:
+            return LLAMA_CPP, words[place + 1 :]
     raise InputError(
-        f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...', 'sglang.launch_server ...' or "
-        "'trtllm-serve MODEL ...'"
+        f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...', 'sglang.launch_server ...', "
+        "'trtllm-serve MODEL ...' or 'llama-server -m MODEL ...'"
     )
 
 
@@ -186,7 +222,8 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
             place += 1
         else:
             options[name] = None
-    model = options.get("--model-path" if engine is SGLANG else "--model") or next(iter(plain), None)
+    named = (options.get(name) for name in (("--model-path",) if engine is SGLANG else ("--model", "--hf-repo")))
+    model = next(filter(None, named), None) or next(iter(plain), None)
     if model is None:
         raise InputError("command: no model given; allowed: the name of one, such as meta-llama/Llama-3.1-8B")
     return options, model

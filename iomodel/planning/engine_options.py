@@ -154,5 +154,29 @@ TRTLLM = OptionNames(
     kv_dtypes=FrozenDict({"fp8": "fp8", "nvfp4": "nvfp4"}),
     nvfp4=BLACKWELL,
 )
+LLAMA_CPP = OptionNames(
+    "llama.cpp",
+    "llama-server",
+    "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+    FrozenDict(
+        {
+            "batch": "--parallel",
+            "tokens": "--ctx-size",
+            "keys": "--cache-type-k",
+            "values": "--cache-type-v",
+        }
+    ),
+    FrozenDict(
+        {
+            "-m": "--model",
+            "-hf": "--hf-repo",
+            "-c": "--ctx-size",
+            "-np": "--parallel",
+            "-ctk": "--cache-type-k",
+            "-ctv": "--cache-type-v",
+        }
+    ),
+)
+"""The server of llama.cpp, whose command lines are read: one cache of all tokens, which its slots divide."""
 ENGINES = FrozenDict({engine.name: engine for engine in (VLLM, SGLANG, TRTLLM)})
 """The engines whose command lines are written."""

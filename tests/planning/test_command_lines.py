@@ -9,6 +9,7 @@ from iomodel import InputError, UnknownNameError
 from iomodel.planning.engine_arguments import engine_arguments
 from iomodel.planning.engine_flags import engine_flags, memory_share
 from iomodel.planning.engine_options import ENGINES
+from iomodel.planning.memory_plan import memory_plan
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
@@ -204,3 +205,28 @@ def test_an_error_names_the_layout_and_what_is_passed_over(capsys):
     assert "(h100-sxm5, TP 8)" in said
     assert "one device" not in said
     assert said.rstrip().endswith("without an effect on a plan: --foo")
+
+
+@pytest.mark.parametrize(
+    ("line", "token", "tokens"),
+    [
+        ("llama-server -m llama-3-8b -c 32768 -ctk q8_0 -ctv q8_0", 65_536 * 34 // 32, 32_768),
+        ("./build/bin/llama-server -hf bartowski/Meta-Llama-3-8B-Instruct-GGUF:Q4_K_M -c 32768 -np 4", 131_072, 8192),
+        ("llama-cli -m Meta-Llama-3-8B-Q8_0.gguf -c 4096 --cache-type-k f32 --cache-type-v f32", 262_144, 4096),
+    ],
+)
+def test_the_cache_of_llama_cpp_has_its_type_and_tokens(line, token, tokens):
+    found = memory_plan(line, "h100-sxm5")
+    assert found.memory.token_bytes == token
+    assert found.memory.request_bytes == token * tokens
+    assert found.prompt + found.output == tokens
+
+
+def test_llama_cpp_reads_the_weights_of_a_gguf_name_and_refuses_two_types_of_a_cache():
+    wide, narrow = (memory_plan(f"llama-server -m llama-3-8b{name}", "h100-sxm5") for name in ("", "-Q4_K_M.gguf"))
+    assert narrow.memory.weights < 0.4 * wide.memory.weights
+    with pytest.raises(InputError, match="--cache-type-k and --cache-type-v given with two types"):
+        memory_plan("llama-server -m llama-3-8b -ctk q8_0 -ctv q4_0", "h100-sxm5")
+    assert memory_plan("llama-server -m llama-3-8b -ngl 99 -fa", "h100-sxm5").assumed == (
+        "without an effect on a plan: -ngl, -fa",
+    )

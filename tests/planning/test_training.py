@@ -462,15 +462,21 @@ def test_a_step_beyond_the_memory_says_so():
     assert "does not fit" not in str(iomodel.train_step(MODEL, GPU, **ASKED))
 
 
-def test_a_step_prints_its_flops_and_refuses_tables_of_positions_by_name():
+def test_a_step_prints_its_flops():
     found = run()
     assert f"FLOPs of the model in a step, on all devices: {found.model_flops:.4g}" in str(found)
-    sizes = {
-        "n_layer": 12,
-        "n_head": 12,
-        "n_embd": 768,
-        "n_positions": 1024,
-        "vocab_size": 50257,
-    }
-    with pytest.raises(iomodel.InputError, match=r"weights beside attention and MLPs \(position table\)"):
-        iomodel.train_step(iomodel.model({"model_type": "gpt2", **sizes}), GPU, **ASKED)
+
+
+def test_a_table_of_positions_has_weights_and_no_flops():
+    """GPT-2 takes 6 FLOPs a weight and token, but for its two tables, and attention over the visible half."""
+    asked = {"batch": 16, "seq_len": 1024}
+    step, plain = (iomodel.train_step(iomodel.model("gpt2"), GPU, **asked), iomodel.model("gpt2"))
+    work = 6 * (plain.parameters - 1024 * 768) + 6 * 12 * 768 * 1024
+    assert step.model_flops / step.batch / step.seq_len == pytest.approx(work, rel=0.01)
+    without = iomodel.train_step(plain.model_copy(update={"side": ()}), GPU, **asked)
+    assert step.memory.optimizer - without.memory.optimizer == 12 * 1024 * 768
+
+
+def test_a_side_layer_is_refused_by_name():
+    with pytest.raises(iomodel.InputError, match=r"weights beside attention and MLPs \(.*altup"):
+        iomodel.train_step("gemma-3n-e4b", GPU, batch=1, seq_len=1024)

@@ -97,7 +97,7 @@ def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks:
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
         plain = attention is not None and not (attention.indexer or attention.tied_kv)
-        beside = ", ".join(part.name for part in (*layer.side, *spec.side))
+        beside = ", ".join(part.name for part in (*layer.side, *spec.side) if not part.lookup)
         if beside:
             raise InputError(
                 f"model: {spec.label} given, whose weights beside attention and MLPs ({beside}) are not trained here; "

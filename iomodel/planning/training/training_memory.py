@@ -122,6 +122,7 @@ def stages_of(model: ModelSpec, layout: Layout, again: int) -> list[StageLayers]
         experts = sum(n * expert_elements(layer, model.hidden_size, layout) for layer, n in by_kind)
         if place == 0:
             count += table + model.other_weights
+            count += sum(side.times * side.in_features * side.out_features for side in model.side)
         if place == last:
             count += final_vectors(model, rows) + table * (last > 0 or not model.tied_embeddings)
         stages.append(StageLayers(layers, place, Weights(count - experts, experts), again))
