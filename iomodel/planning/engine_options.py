@@ -69,6 +69,11 @@ VLLM = OptionNames(
             "page": "--block-size",
             "step": "--max-num-batched-tokens",
             "prefix": "--enable-prefix-caching",
+            "cache bytes": "--kv-cache-memory-bytes",
+            "cache blocks": "--num-gpu-blocks-override",
+            "adapters": "--enable-lora",
+            "adapter slots": "--max-loras",
+            "adapter rank": "--max-lora-rank",
         }
     ),
     FrozenDict(
@@ -106,6 +111,12 @@ SGLANG = OptionNames(
             "cache": "--kv-cache-dtype",
             "page": "--page-size",
             "step": "--chunked-prefill-size",
+            "cache tokens": "--max-total-tokens",
+            "state ratio": "--mamba-full-memory-ratio",
+            "state places": "--max-mamba-cache-size",
+            "window ratio": "--swa-full-tokens-ratio",
+            "graph": "--cuda-graph-max-bs",
+            "no prefixes": "--disable-radix-cache",
         }
     ),
     FrozenDict(

@@ -312,6 +312,7 @@ class RequestMemory:
         found: list[CachePool] = []
         if states and engine.state_ratio is not None:
             share = int(engine.state_ratio / (1 + engine.state_ratio) * max(0, room))
+            share = share if engine.state_places is None else min(max(0, room), engine.state_places * states)
             found.append(CachePool(STATES, share, engine.state_slots * states))
             room -= share
         pools = (*self._of_reaches(counted, tokens, room), *found)
@@ -330,7 +331,8 @@ class RequestMemory:
                 wide += token
         if ratio is None or not wide or not narrow:
             if whole:
-                yield CachePool("caches", room, whole)
+                most = None if self.engine is None else self.engine.cache_tokens
+                yield CachePool("caches", room if most is None else min(room, most * (wide + narrow)), whole)
             return
         each = wide + ratio * narrow
         yield CachePool("caches of all tokens", int(room * wide / each), whole - kept)
