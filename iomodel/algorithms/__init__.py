@@ -29,6 +29,7 @@ __all__ = [
     "exact_algorithms",
     "list_algorithms",
     "name_of",
+    "replacing",
     "schedule_and_kernels",
 ]
 
@@ -154,6 +155,16 @@ def _preferred(operation: str) -> tuple[Algorithm, ...]:
         if algorithm.answers == operation and algorithm.preference is not None
     ]
     return tuple(algorithm for _, algorithm in sorted(ranked, key=lambda entry: entry[0]))
+
+
+@cache
+def replacing(chain: str) -> Algorithm | None:
+    """Return the algorithm that declares a chain of operators of PyTorch, if there is one.
+
+    >>> replacing("product softmax product").name
+    'flash2'
+    """
+    return next((known for known in discovered().values() if chain in known.replaces), None)
 
 
 def exact_algorithms() -> list[str]:
