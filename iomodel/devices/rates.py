@@ -21,7 +21,8 @@ class Rates:
     matrix, warp_matrix : float
         Matrix units with the fastest instruction, and with the single-warp instruction; at most the peak [FLOP/s].
     peak : float
-        Matrix peak of the dtype on the datasheet; with `hbm_peak` it sets the lower bound on time [FLOP/s].
+        Matrix peak of the dtype on the datasheet, or the best product measured where that is more, as on cards that run
+        above their datasheet's clock; with `hbm_peak` it sets the lower bound on time [FLOP/s].
     hbm, hbm_peak, l2, shared, llc : float or None
         Bandwidths, `llc` that of a last-level cache behind the L2 [B/s].
     exp, fp32 : float or None
@@ -138,14 +139,14 @@ def rates(device: Hardware, dtype: str) -> Rates:
     have = _Figures(device)
     known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
     wanted = f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
-    peak = have.needed(f"compute.peak.{dtype}", wanted) if dtype else NO_PRODUCTS
+    peak = have.boosted * have.needed(f"compute.peak.{dtype}", wanted) if dtype else NO_PRODUCTS
     bandwidth = have.needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
-    matrix = min(have.boosted * peak, have.get(f"measured.gemm_{dtype}", have.boosted * peak))
+    matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
     fp32 = have.get("compute.peak.fp32")
     fp32 = None if fp32 is None else have.boosted * fp32
     units = have.get("compute.units")
     per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
-    sm_matrix = have.of_one_sm(f"compute.{per_clock}", have.boosted * peak, width)
+    sm_matrix = have.of_one_sm(f"compute.{per_clock}", peak, width)
     sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
     hbm, llc, assumed = (bandwidth, None, ()) if device.simulated else _sustained(have, bandwidth)
@@ -248,7 +249,7 @@ def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, t
 
 def _reached(have: _Figures, dtype: str, matrix: float, architecture: str) -> tuple[float, str | None]:
     """Return the most that products of a dtype reach [FLOP/s], and what is assumed for it."""
-    peak = have[f"compute.peak.{dtype}"]
+    peak = have.boosted * have[f"compute.peak.{dtype}"]
     if matrix < peak:
         return matrix, None
     for best in (f"measured.best_gemm_{dtype}", *(["measured.best_gemm_bf16"] if dtype == "fp16" else ())):
@@ -257,7 +258,7 @@ def _reached(have: _Figures, dtype: str, matrix: float, architecture: str) -> tu
     share = REACHED.get(architecture, 1.0)
     for best, other in _BEST.items():
         if best in have and other in have:
-            share = min(have.boosted, have[best] / have[other])
+            share = have[best] / have[other] / have.boosted
             break
     of_peak = "the datasheet's peak" if share == 1 else f"{percent(share)} of the peak"
     return min(matrix, share * peak), f"{dtype} products at {of_peak} at most (none measured)"

@@ -54,7 +54,7 @@ def step(**more: Any) -> Callable[[Hardware], object]:
 LONG = iomodel.Attention(heads=8, q_len=1, kv_len=8192, head_dim=128)
 QUESTIONS: dict[str, Callable[[Hardware], object]] = {
     **{dtype: timed(dtype) for dtype in ("bf16", "fp16", "fp8", "fp32")},
-    **{f"product in {dtype}": product(dtype) for dtype in ("int8", "tf32")},
+    **{f"product in {dtype}": product(dtype) for dtype in ("int8", "tf32", "fp16")},
     "decode": timed("bf16", DECODE),
     "long decode": lambda device: (
         iomodel.estimate("split_kv", LONG, device, implementation="flash-attention-3").seconds
@@ -114,7 +114,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "limits.warp_size": ("a10", 2, "tile"),
     "limits.warps_per_sm": ("a10", 0.5, "warps"),
     "measured.best_gemm_bf16": ("b200", 0.1, "bf16"),
-    "measured.best_gemm_fp16": ("v100-sxm2-16gb", 0.1, "fp16"),
+    "measured.best_gemm_fp16": ("t4", 0.1, "product in fp16"),
     "measured.best_gemm_fp8": ("b200", 0.1, "fp8"),
     "measured.exp": ("b300", 2, "diagnosis"),
     "memory.l2.partitions": ("h100-pcie", 2, "bf16"),
