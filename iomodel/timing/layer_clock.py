@@ -229,7 +229,10 @@ class LayerClock:
     def _reached(self, known: Rates) -> float:
         """Return the rate that a long product reaches [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
-        reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
+        measured = known.reached and known.assumed_products is None and not (self.engines and known.asynchronous)
+        on_file = known.reached if measured else known.peak
+        share = shares.get(known.dtype)
+        reached = known.matrix if known.matrix < known.peak else on_file if share is None else share * known.peak
         if not self.engines and known.reached and known.assumed_products is None and reached < known.matrix:
             reached = max(reached, known.reached)
         return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
