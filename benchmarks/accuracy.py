@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--judging | --each]
+    python benchmarks/accuracy.py --machines [--more] [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -10,7 +10,7 @@ curve counts; those left out are listed with the reason.
 
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
-judging half is shown with --judging alone.
+judging half is shown with --judging alone. --more takes published_3.csv, cuDNN's passes of training on three GPUs.
 """
 
 from __future__ import annotations
@@ -401,9 +401,9 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
 
     The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked
     with default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and
-    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts,
-    the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place of all
-    architectures has rows of several.
+    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
+    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place
+    of all architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
@@ -464,6 +464,7 @@ def main() -> None:
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
+    parser.add_argument("--more", action="store_true", help="with --machines: published_3.csv in place of _2.csv")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
     parser.add_argument("--write", action="store_true", help="with --intervals: write them, and the rows outside")
     given = parser.parse_args()
@@ -475,8 +476,9 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        working = machines("working")
-        shown = machines("judging") if given.judging else working
+        name = "published_3.csv" if given.more else "published_2.csv"
+        working = machines("working", name)
+        shown = machines("judging", name) if given.judging else working
         for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
             print(line)
         return

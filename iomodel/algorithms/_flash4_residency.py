@@ -205,10 +205,10 @@ def _closed(layout: Residency) -> Residency:
 
 
 CUDNN_BLACKWELL = Implementation(
-    "cudnn",
+    "cudnn-blackwell",
     "cuDNN's attention (closed, Blackwell)",
     _CLOSED,
     residency={"forward": tuple(map(_closed, FORWARD)), "backward": tuple(map(_closed, BACKWARD))},
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
-    front_end=front_end("cudnn"),
+    front_end=front_end("cudnn-blackwell"),
 )
