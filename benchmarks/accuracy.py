@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--more] [--judging | --each]
+    python benchmarks/accuracy.py --machines [--cudnn] [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -10,7 +10,8 @@ curve counts; those left out are listed with the reason.
 
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
-judging half is shown with --judging alone. --more takes published_3.csv, cuDNN's passes of training on three GPUs.
+judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
+GB300 and an H200.
 """
 
 from __future__ import annotations
@@ -408,7 +409,9 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
     known = [
-        (one.place, one.newcomer.seconds / one.measured) for one in (*working, *machines("working", "published_3.csv"))
+        (one.place, one.newcomer.seconds / one.measured)
+        for one in (*working, *machines("working", "published_3.csv"))
+        if "block scales" not in one.row["note"]  # which no call states
     ]
     for row in rows("published.csv"):
         if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
@@ -462,9 +465,9 @@ def main() -> None:
     parser.add_argument("--defaults", action="store_true", help="leave tiles, options and parameters at their defaults")
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
+    parser.add_argument("--cudnn", action="store_true", help="with --machines: the rows of published_3.csv")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
-    parser.add_argument("--more", action="store_true", help="with --machines: published_3.csv in place of _2.csv")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
     parser.add_argument("--write", action="store_true", help="with --intervals: write them, and the rows outside")
     given = parser.parse_args()
@@ -476,9 +479,11 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        name = "published_3.csv" if given.more else "published_2.csv"
+        name = "published_3.csv" if given.cudnn else "published_2.csv"
         working = machines("working", name)
         shown = machines("judging", name) if given.judging else working
+        every = sum(row["role"] == ("judging" if given.judging else "working") for row in rows(name))
+        print(f"{every - len(shown)} of {every} rows are left out: no kernel on file runs the call")
         for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
             print(line)
         return

@@ -372,8 +372,11 @@ class _Phases(NamedTuple):
     longest: Any
 
     @classmethod
-    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any) -> _Phases:
-        """List the phases; the hidden share of the softmax runs beside the products of its block."""
+    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any, filled: Any = 0.0) -> _Phases:
+        """List the phases; the hidden share of the softmax runs beside the products of its block.
+
+        `filled` is the share of a block's trips in which the two do not overlap: products come first and last [-].
+        """
         products = softmax = chip = 0.0
         own = []
         for phase in execution.phases:
@@ -388,7 +391,8 @@ class _Phases(NamedTuple):
             else:
                 own.append(longest)
         # Each duration falls with every rate, so that no faster unit makes a block slower.
-        beside = larger(products, (1 - exposed) * softmax)
+        hidden = (1 - exposed) * softmax
+        beside = larger(products, hidden) + filled * smaller(products, hidden)
         return cls([beside, *own, exposed * softmax], chip, larger(products, *own, softmax))
 
     @property
@@ -416,7 +420,7 @@ def _on_sms(
     """
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
-    phases = _Phases.of(needs, execution, launched.exposed)
+    phases = _Phases.of(needs, execution, launched.exposed, ratio(blocks, demand.trips))
     clock = 0.0 if rates.clock is None else 1 / rates.clock
     steps = parameters.step_clocks * clock * demand.trips / units
     port = demand.staged * parameters.port_clocks * clock / units
