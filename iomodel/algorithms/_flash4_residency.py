@@ -200,12 +200,13 @@ _CLOSED = (
 )
 
 
-def _closed(layouts: tuple[Residency, ...], **in_fp8: float) -> Iterator[Residency]:
-    """Iterate over layouts in 16 bits and in fp8, as those of a kernel whose sources are closed."""
+def _closed(layouts: tuple[Residency, ...], exposed: float | None = None) -> Iterator[Residency]:
+    """Iterate over layouts in 16 bits and in fp8, where the exposed share may be another, of a closed kernel."""
     for layout in layouts:
         title = f"{layout.title.replace('FlashAttention-4', 'cuDNN')}, taken to be laid out as FlashAttention-4"
         yield (alike := replace(layout, title=title, cite=_CLOSED))
-        yield replace(alike, title=f"{title}, fp8", dtypes=("fp8",), **in_fp8)
+        share = alike.exposed if exposed is None else exposed
+        yield replace(alike, title=f"{title}, fp8", dtypes=("fp8",), exposed=share)
 
 
 CUDNN_BLACKWELL = Implementation(
