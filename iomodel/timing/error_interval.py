@@ -2,7 +2,7 @@
 
 A place is an architecture, a direction and a regime. Each has the half-width that holds eight in ten of its rows, on a
 logarithmic scale, times 1.4 because new rows err more than those in sight; a place with few rows takes that of its
-architecture and regime, else the larger of its architecture's and its regime's, or that of all.
+architecture and regime, else the larger of its architecture's, or that of all, and its regime's.
 `python benchmarks/accuracy.py --intervals` computes the table from the rows that may choose parameters alone.
 """
 
@@ -74,12 +74,13 @@ class Place(NamedTuple):
     @property
     def half_width(self) -> float:
         """Half-width of the interval: its ends are the time over and times one more [-]."""
-        near = [place for place in self.wider if place.architecture != ANY and place.regime == self.regime]
+        near = self, Place(self.architecture, ANY, self.regime)
         known = next((HALF_WIDTHS[place] for place in near if place in HALF_WIDTHS), None)
         if known is not None:
             return known
-        around = Place(self.architecture, ANY, ANY), Place(ANY, ANY, self.regime)
-        return max((HALF_WIDTHS[place] for place in around if place in HALF_WIDTHS), default=HALF_WIDTHS[ANY, ANY, ANY])
+        every = HALF_WIDTHS[ANY, ANY, ANY]
+        own = HALF_WIDTHS.get((self.architecture, ANY, ANY), every)
+        return max(own, HALF_WIDTHS.get((ANY, ANY, self.regime), own))
 
 
 def place_of(device: Hardware, call: Any, seconds: float, decoding: bool | None = None) -> Place:
