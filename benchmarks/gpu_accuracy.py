@@ -34,7 +34,7 @@ from tests.support.gpu_records import Record, attention, timed  # noqa: E402
 
 DEVICE = "h200-sxm"
 SECTIONS = ("attention", "short", "deterministic", "linear", "tiles")
-BACKENDS = {"flash": "flash-attention-2", "efficient": "xformers", "cudnn": "cudnn"}
+BACKENDS = {"flash": "flash-attention-2", "efficient": "xformers", "cudnn": "cudnn-hopper"}
 """Kernels behind the backends of PyTorch that are declared."""
 UNWRITTEN = replace(DEFAULT, dirty_l2=0)
 

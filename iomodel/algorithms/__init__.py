@@ -173,7 +173,7 @@ def exact_algorithms() -> list[str]:
 
 
 ABSENT = {
-    "cudnn": "flash-attention-3 on Hopper, flash-attention-4 on Blackwell, flash-attention-2 elsewhere",
+    "cudnn": "cudnn-hopper, cudnn-blackwell, flash-attention-2 elsewhere",
     "aiter": "ck, triton-amd",
     "trtllm": "flash-attention-4, flashinfer",
     "trtllm-gen": "flash-attention-4, flashinfer",

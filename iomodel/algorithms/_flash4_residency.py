@@ -200,21 +200,22 @@ _CLOSED = (
 )
 
 
-def _closed(layouts: tuple[Residency, ...], **in_fp8: float) -> Iterator[Residency]:
-    """Iterate over layouts in 16 bits and in fp8, as those of a kernel whose sources are closed."""
+def _closed(layouts: tuple[Residency, ...], exposed: float | None = None) -> Iterator[Residency]:
+    """Iterate over layouts in 16 bits and in fp8, where the exposed share may be another, of a closed kernel."""
     for layout in layouts:
         title = f"{layout.title.replace('FlashAttention-4', 'cuDNN')}, taken to be laid out as FlashAttention-4"
         yield (alike := replace(layout, title=title, cite=_CLOSED))
-        yield replace(alike, title=f"{title}, fp8", dtypes=("fp8",), **in_fp8)
+        share = alike.exposed if exposed is None else exposed
+        yield replace(alike, title=f"{title}, fp8", dtypes=("fp8",), exposed=share)
 
 
 CUDNN_BLACKWELL = Implementation(
-    "cudnn",
+    "cudnn-blackwell",
     "cuDNN's attention (closed, Blackwell)",
     _CLOSED,
     residency={"forward": tuple(_closed(FORWARD)), "backward": tuple(_closed(BACKWARD, exposed=0.2))},
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
-    front_end=front_end("cudnn"),
+    front_end=front_end("cudnn-blackwell"),
 )
 """In fp8 the backward pass hides four fifths of the softmax behind its products, by the working rows of a GB200 at head
 dimensions 128 and 192. With a scale for each block of 32 elements (mxfp8) those rows take 1.08 times as long forward

@@ -39,6 +39,18 @@ _FLASH_ATTENTION_1 = FrontEnd(
     grouped=False,
 )
 
+_CUDNN = FrontEnd(
+    # After FlashAttention in PyTorch's priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). In
+    # fp8 a backward pass with a window of 128 keys takes as long as one without (published_3.csv, working rows).
+    cite="docs.nvidia.com/deeplearning/cudnn/frontend, Attention: SDPA forward and backward, F16/BF16 and FP8",
+    features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
+    backward=("bias", "softcap", "alibi", "sinks", "dropout"),
+    masks=_MASKS,
+    windowed_backward=("fp16", "bf16"),
+    packs="never",
+    last=True,
+)
+
 FRONT_ENDS: dict[str, FrontEnd] = {
     "flash-attention-1": _FLASH_ATTENTION_1,
     "flash-attention-1-2023": _FLASH_ATTENTION_1,
@@ -73,17 +85,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="never",
         last=True,
     ),
-    "cudnn": FrontEnd(
-        # After FlashAttention in PyTorch's priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). In
-        # fp8 a backward pass with a window of 128 keys takes as long as one without (published_3.csv, working rows).
-        cite="docs.nvidia.com/deeplearning/cudnn/frontend, Attention: SDPA forward and backward, F16/BF16 and FP8",
-        features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
-        backward=("bias", "softcap", "alibi", "sinks", "dropout"),
-        masks=_MASKS,
-        windowed_backward=("fp16", "bf16"),
-        packs="never",
-        last=True,
-    ),
+    **dict.fromkeys(("cudnn-hopper", "cudnn-blackwell"), _CUDNN),
     "sageattention": FrontEnd(
         cite="github.com/thu-ml/SageAttention, sageattention/core.py: is_causal alone",
         features=(),

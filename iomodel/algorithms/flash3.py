@@ -146,12 +146,12 @@ FLASH_ATTENTION_3_2024 = replace(
     execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
 )
 CUDNN = Implementation(
-    "cudnn",
+    "cudnn-hopper",
     "cuDNN's attention (closed, Hopper)",
     CUDNN_FORWARD.cite,
     residency={"forward": (CUDNN_FORWARD,), "backward": CUDNN_BACKWARD},
-    tiles=shipped_tiles("cudnn", "flash3"),
-    front_end=front_end("cudnn"),
+    tiles=shipped_tiles("cudnn-hopper", "flash3"),
+    front_end=front_end("cudnn-hopper"),
 )
 
 _T_c = ceiling(N_k / B_c)

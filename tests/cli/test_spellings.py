@@ -102,7 +102,7 @@ HINTED = {
     "formula mamba": "did you mean 'mamba1' or 'mamba2'?",
     "formula matmul": "did you mean 'gemm'?",
     "formula gated_deltanet": "did you mean 'chunked_scan'?",
-    "formula cudnn": "not on file; nearest: flash-attention-3 on Hopper",
+    "formula cudnn": "not on file; nearest: cudnn-hopper, cudnn-blackwell",
     "autotune": "did you mean 'tiles'?",
     "occupancy": "did you mean 'check'?",
     "serve": "did you mean 'plan'?",

@@ -141,7 +141,9 @@ def test_a_name_of_kernels_names_the_schedule_too() -> None:
         assert kernels in [known.name for known in algorithm(schedule).implementations]
     compared = iomodel.compare(LLAMA, "h100-sxm5", algorithms=["fa2", "fa3"])
     assert [one.implementation for one in compared.answers] == ["flash-attention-3", "flash-attention-2"]
-    with pytest.raises(InputError, match=r"'cudnn' given, which is not on file; nearest: flash-attention-3 on Hopper"):
+    with pytest.raises(
+        InputError, match=r"'cudnn' given, which is not on file; nearest: cudnn-hopper, cudnn-blackwell"
+    ):
         iomodel.estimate("cudnn", LLAMA, "h100-sxm5")
     with pytest.raises(InputError, match=r"'fa3' given; allowed: 'flash-attention-2', which algorithm 'fa2' names"):
         iomodel.estimate("fa2", LLAMA, "h100-sxm5", implementation="fa3")

@@ -206,12 +206,12 @@ def test_xformers_backward(row: dict[str, str]) -> None:
     assert max(check.blocks_per_sm for check in checks) >= {"4": 2, "8": 1, "16": 1}[row["warps"]]
 
 
-@pytest.mark.parametrize("row", table("cudnn"), ids=shown)
+@pytest.mark.parametrize("row", table("cudnn-hopper"), ids=shown)
 def test_cudnn(row: dict[str, str]) -> None:
     assert fitting("flash3", call(row), DEVICES[row["architecture"]], row, (CUDNN_FORWARD,))
 
 
-@pytest.mark.parametrize("row", table("cudnn-backward"), ids=shown)
+@pytest.mark.parametrize("row", table("cudnn-hopper-backward"), ids=shown)
 def test_cudnn_backward(row: dict[str, str]) -> None:
     assert fitting("flash3", call(row, direction="backward"), DEVICES["sm_90"], row, CUDNN_BACKWARD)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-DEVICES = {"sm_80": "a100-sxm4-80gb", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h100-sxm5"}
+DEVICES = {
+    "sm_80": "a100-sxm4-80gb",
+    "sm_86": "rtx3090",
+    "sm_89": "rtx4090",
+    "sm_90": "h100-sxm5",
+    "sm_120": "rtx5090",
+}
 """A device of each architecture."""
 SHIPPED = Path(__file__).resolve().parents[2] / "specs" / "tiles"
 OTHER_DEVICES = {"sm_75": "t4", "sm_100": "b200", "sm_120": "rtx5090", "gfx942": "mi300x", "gfx950": "mi355x"}

@@ -77,6 +77,7 @@ from iomodel.placement.triton_check import check_triton
 from iomodel.planning.service import as_service
 from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families
+from iomodel.solving.certificate import TIE
 from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables

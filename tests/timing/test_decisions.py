@@ -13,6 +13,7 @@ import pytest
 
 import iomodel
 from iomodel import list_hardware
+from tests.support.inside import TIE
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "decisions.py"
 
@@ -109,8 +110,11 @@ def test_the_best_tile_is_the_one_that_flashattention_2_chose() -> None:
     module = decisions()
     for found in module.decided():
         if found.rows[0]["kernel"] == "FlashAttention-2":
-            chosen = found.measured.index(min(found.measured))
-            assert (module.model(found) == chosen) is (found.name != "flash2-h100-d256"), found.name
+            chosen = found.predicted[found.measured.index(min(found.measured))]
+            tied = chosen <= min(found.predicted) * (
+                1 + TIE
+            )  # of equally fast tiles the library answers the shipped one
+            assert tied is (found.name != "flash2-h100-d256"), found.name
 
 
 def test_tiles_are_slower_as_the_source_of_flashattention_2_says() -> None:

@@ -79,6 +79,6 @@ def test_calls_that_closed_kernels_do_not_time() -> None:
     window = iomodel.Window(left=127, right=0)
     windowed = BACKWARD.model_copy(update={"dtype": "fp8", "kv_dtype": "fp8", "mask": window})
     with pytest.raises(iomodel.InputError, match="mask: window given; allowed: fp16 or bf16 rows in a backward pass"):
-        iomodel.estimate("flash2", windowed, "gb200", implementation="cudnn")
+        iomodel.estimate("flash2", windowed, "gb200", implementation="cudnn-blackwell")
     with pytest.raises(iomodel.InputError, match="deterministic: True given; allowed: False"):
         iomodel.estimate("flash2", BACKWARD, H200, implementation="xformers", deterministic=True)

@@ -170,7 +170,9 @@ def test_flash_attention_3_backward_by_hand() -> None:
     w = iomodel.Attention(q_len=160, kv_len=128, head_dim=128, dtype="fp16", direction="backward")
     folded = demands(algorithm("flash3"), kind_of(w), structural({"packed": False}), PIPELINED)
     (demand,) = (one for one in folded.at(w, w, {"packed": False}, {"block_q": 80, "block_kv": 128}) if one.products)
-    (backward,) = (one for one in algorithm("flash3").residency["backward"] if 128 in one.head_dims)
+    (backward,) = (
+        one for one in implementation("flash3", "flash-attention-3").residency["backward"] if 128 in one.head_dims
+    )
     layout = WarpLayout.of(backward, (1, 2), 2)
     q, kv, scores, statistics, sums = 80 * 128 * 2, 128 * 128 * 2, 80 * 128 * 2, 2 * 80 * 4, 80 * 128 * 4
     steps = 2
