@@ -21,7 +21,6 @@ import csv
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -36,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
-from iomodel.timing.error_interval import Place, place_of  # noqa: E402
+from iomodel.timing.error_interval import ANY, Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
 from tests.shipped import table  # noqa: E402
 
@@ -302,8 +301,8 @@ class Asked:
         return place_of(found.hardware, found.workload, found.seconds)
 
 
-def asked(row: dict[str, str]) -> Asked:
-    """Ask for the time of a row of published_2.csv as a newcomer, and with what its source states."""
+def asked(row: dict[str, str]) -> Asked | None:
+    """Ask for the time of a row as a newcomer, and with what its source states; None where no kernel runs the call."""
     names = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
     sizes: dict[str, Any] = {name: int(row[name]) for name in names}
     words = row["mask"].split()
@@ -311,7 +310,10 @@ def asked(row: dict[str, str]) -> Asked:
     direction = "backward" if row["direction"] == "backward" else "forward"
     sizes |= {"dtype": row["dtype"], "mask": mask, "direction": direction, "latent": row["latent"] == "yes"}
     call = iomodel.Attention(**sizes)
-    newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    try:
+        newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    except iomodel.InputError:
+        return None
     options: dict[str, Any] = {"deterministic": True} if row["deterministic"] == "yes" else {}
     if row["page_size"]:
         call = iomodel.Attention(**sizes, page_size=int(row["page_size"]))
@@ -324,13 +326,8 @@ def asked(row: dict[str, str]) -> Asked:
 
 
 def machines(role: str, name: str = "published_2.csv") -> list[Asked]:
-    """Ask for the rows of a role; those of calls that no kernel on file runs are left out."""
-    found = []
-    for row in rows(name):
-        if row["role"] == role:
-            with suppress(iomodel.InputError):
-                found.append(asked(row))
-    return found
+    """Ask for the rows of a file in one role, those of calls that a kernel runs."""
+    return [one for row in rows(name) if row["role"] == role for one in [asked(row)] if one is not None]
 
 
 def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
@@ -403,14 +400,19 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working half of published_2.csv, the calibration rows of FlashAttention-2 and -3, asked with
-    default options, and the working half of a measured GPU: FlashAttention-2 in PyTorch, and products in bf16. Of n
-    distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts, the larger
-    neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
+    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked
+    with default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and
+    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
+    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place
+    of all architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
-    known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
+    known = [
+        (one.place, one.newcomer.seconds / one.measured)
+        for one in (*working, *machines("working", "published_3.csv"))
+        if "block scales" not in one.row["note"]  # which no call states
+    ]
     for row in rows("published.csv"):
         if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
             seconds, _ = predicted(row, defaults=True)
@@ -418,12 +420,14 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
             known.append((place_of(iomodel.hardware(row["device"]), call, seconds), seconds / float(row["seconds"])))
     known += gpu_ratios()
     around: dict[Place, list[float]] = defaultdict(list)
+    seen: dict[Place, set[str]] = defaultdict(set)
     for place, ratio in known:
         for wider in place.wider:
             around[wider].append(abs(float(np.log(ratio))))
+            seen[wider].add(place.architecture)
     widths = {}
     for place, found in sorted(around.items()):
-        if len(found) >= FEWEST:
+        if len(found) >= FEWEST and (place.architecture != ANY or len(seen[place]) > 1):
             at = min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)
             widths[place] = round(IN_SIGHT * float(np.expm1(sorted(found)[at])), 3)
     return widths

@@ -166,7 +166,7 @@ _CLOSED = (
 )
 CUDNN_FORWARD = replace(
     P_IN_REGISTERS,
-    title="cuDNN forward on Hopper, taken to be laid out as FlashAttention-3: Q, K, V in shared memory; S, P, O in registers",
+    title="cuDNN forward on Hopper, taken to be laid out as FlashAttention-3: Q, K, V in shared memory, O in registers",
     cite=_CLOSED,
     head_dims=(64, 96, 128, 192, 256),
 )
@@ -174,7 +174,7 @@ CUDNN_BACKWARD = tuple(
     replace(layout, title=f"{layout.title}; cuDNN, taken to be laid out alike", cite=_CLOSED, sizes=sizes)
     for layout, sizes in (*((layout, ((), ())) for layout in BACKWARD[:-1]), (TO_256, ((64,), (48,))))
 )
-"""At head dimension 256 the least multiple of 16 keys by which the backward pass is not faster than measured, 64 x 48."""
+"""At head dimension 256 the tile of the working rows whose times come nearest to theirs, 64 x 48."""
 
 IN_SECTIONS = replace(
     PIPELINED,

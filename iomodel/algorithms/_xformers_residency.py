@@ -1,8 +1,12 @@
 """Residency of CUTLASS's fused attention, as in xFormers and PyTorch: warps of 32 x 32 scores, P in shared memory.
 
 Each warp computes 32 rows and 32 keys of S, and 32 rows and 32 columns of O, from slices of 32 terms of the operands in
-shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does,
-and have no layout here.
+shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does; the
+time model leaves out its way there and back.
+
+Backward, each product of a trip loads its operands from the L2 again, a block sums the rows of dO o O of all queries by
+itself, and blocks lock the tiles of dQ that they add to. Rows wider than 128 keep dK and dV in HBM, where at most 200
+blocks walk several key tiles each.
 """
 
 from dataclasses import replace
@@ -15,7 +19,7 @@ from iomodel.nests.execution import BARRIERS
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, B_r, d, d_v
-from iomodel.nests.tensors import D, K, O, Q, S, V, dK, dO, dP, dQ, dV, m
+from iomodel.nests.tensors import D, K, O, Q, S, V, dK, dO, dV, m
 
 _SLICE = Integer(32)
 
@@ -100,7 +104,7 @@ BACKWARD_MIDDLE = replace(
 )
 BACKWARD_WIDE = replace(
     BACKWARD_NARROW,
-    title="CUTLASS fused attention backward, wide rows: slices of operands, P and dS in shared memory; dK and dV in HBM",
+    title="CUTLASS fused attention backward, wide rows: slices of operands, P, dS in shared memory; dK, dV in HBM",
     shared=(
         Shared(D),
         Shared(S, dtype="io"),

@@ -204,8 +204,9 @@ class _Figures(dict[str, float]):
         clock = next((self[path] for path in (f"compute.clock.{name}" for name in names) if path in self), None)
         if clock is None and all(path in self for path in (*_PEAK, "compute.units")):
             clock = self[_PEAK[0]] / self[_PEAK[1]] / self["compute.units"]  # the clock implied by the peak
-        self.boosted = max(1.0, *(self[best] / self[peak] for best, peak in _BEST.items() if {best, peak} <= self.keys()))
-        """Clock that the card reaches over that of its datasheet, where its products exceed the datasheet's peak [-]."""
+        above = [self[best] / self[peak] for best, peak in _BEST.items() if {best, peak} <= self.keys()]
+        self.boosted = max(1.0, *above, 1.0)
+        """Clock of the card over that of its datasheet, where products exceed the datasheet's peak [-]."""
         if clock is not None:
             self["clock"] = clock * self.boosted
 

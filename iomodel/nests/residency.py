@@ -109,8 +109,6 @@ class Residency(Record):
         128 of those of Blackwell's tensor memory [-].
     features : tuple of str
         Features of a call that the kernel requires, such as ``"latent"``.
-    masks : tuple of str
-        Kinds of mask whose hidden tiles the kernel skips, ``"full"``, ``"causal"`` or ``"window"``; empty for all.
     narrowest : int
         Least width of Q and K that the kernel takes [elements].
     parts : int
@@ -153,7 +151,6 @@ class Residency(Record):
     instruction_rows: int = 64
     parts: int = 1
     narrowest: int = 0
-    masks: tuple[str, ...] = ()
     repeated: bool = False
     restaged: bool = False
     most_blocks: int = 0

@@ -43,6 +43,9 @@ def _reasons(front: FrontEnd, call: Attention, options: Mapping[str, Any]) -> It
         yield f"kv_heads: {call.kv_heads} given; allowed: {call.heads}, as many as heads"
     if front.masks is not None and (kind := mask_kind(call, front.masks)) not in front.masks:
         yield f"mask: {kind} given; allowed: {', '.join(front.masks)}"
+    types = front.windowed_backward
+    if types is not None and call.direction == "backward" and isinstance(call.mask, Window) and call.dtype not in types:
+        yield f"mask: window given; allowed: {' or '.join(types)} rows in a backward pass, or no window"
     if call.page_size is not None and (call.page_size % front.page_step or call.page_size not in _pages(front, call)):
         allowed = " or ".join(map(str, front.pages)) or f"a multiple of {front.page_step}"
         yield f"page_size: {call.page_size} given; allowed: {allowed}"

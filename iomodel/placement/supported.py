@@ -8,11 +8,8 @@ from functools import lru_cache
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.errors import InputError
 from iomodel.nests.residency import Residency
-from iomodel.placement.front_ends import mask_kind
 from iomodel.workloads.attention import Attention
 
-WORDS = ("full", "causal", "window", "documents", "blocks")
-"""Kinds of mask, in the words of a layout."""
 MOST_NAMED = 6
 """Most devices of a kernel that a message names."""
 
@@ -29,11 +26,7 @@ def supported(label: str, residencies: Sequence[Residency], workload: Attention,
     if workload.dtype not in known:
         raise InputError(f"dtype: {workload.dtype!r} given; allowed: {', '.join(known)}, for {label}")
     of_dtype = [residency for residency in on_device if workload.dtype in residency.dtypes]
-    masked = [residency for residency in of_dtype if mask_kind(workload, ()) in (residency.masks or WORDS)]
-    if not masked:
-        kinds = ", ".join(of_dtype[0].masks)
-        raise InputError(f"mask: {mask_kind(workload, ())} given; allowed: {kinds}, for {label} in {workload.dtype}")
-    chosen = [residency for residency in masked if set(residency.features) <= set(workload.features)]
+    chosen = [residency for residency in of_dtype if set(residency.features) <= set(workload.features)]
     if not chosen:
         lacking = sorted(set(of_dtype[0].features) - set(workload.features))
         raise InputError(f"{lacking[0]}: False given; allowed: True, for {label}")

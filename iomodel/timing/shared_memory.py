@@ -122,11 +122,16 @@ def sums_in_hbm(demand: KernelWork, layout: WarpLayout) -> Any:
 
     The requests of the nest have those of the sums to which several blocks add.
     """
+    added: Any = 0
     if layout.restaged is None:
-        return 0
-    kept = {SCORES, *layout.restaged, *((DQ,) if anywhere(demand.atomic_bytes) else ())}
-    sums = (product for product in demand.products if frozenset(product.axes[:2]) not in kept)
-    return sum(2 * 4 * product.runs * product.extents[0] * product.extents[1] for product in sums)
+        return added
+    shared = anywhere(demand.atomic_bytes)
+    for product in demand.products:
+        result = frozenset(product.axes[:2])
+        if result == SCORES or result in layout.restaged or (shared and result == DQ):
+            continue
+        added += 2 * 4 * product.runs * product.extents[0] * product.extents[1]
+    return added
 
 
 def block_parts(blocks: Any, heads: Any, layout: WarpLayout) -> Any:

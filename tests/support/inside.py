@@ -18,6 +18,7 @@ from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli import numbers
 from iomodel.cli.app import main
+from iomodel.cli.commands import COMMANDS
 from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
 from iomodel.common import derived, labels
 from iomodel.common.arithmetic import floor_sum
