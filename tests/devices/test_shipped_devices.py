@@ -52,12 +52,6 @@ EXCEPTIONS = {
     ("h20", "fp32"): "the press pages print more than 78 SMs have at the clock of an H100",
     ("l40s", "fp16"): "the product page prints twice the peak of the slower L40",
     ("l40s", "bf16"): "the product page prints twice the peak of the slower L40",
-    ("mi250x", "int8"): "CDNA 2 runs int8 at the rate of fp16",
-    ("mi250x-gcd", "int8"): "CDNA 2 runs int8 at the rate of fp16",
-    **dict.fromkeys(
-        ((name, "int8") for name in ("rx-7900-xtx", "radeon-pro-w7900", "strix-halo")),
-        "RDNA 3 runs int8 at the rate of fp16",
-    ),
 }
 # h200-sxm: no published clock; the others: no published rate of one SM or core.
 NO_CLOCK_OR_RATE = {"h200-sxm", "gb200", "b300", "gb300", "gaudi2", "gaudi3", "trainium2", "trainium3"}
