@@ -179,7 +179,7 @@ def calibrate(
     number, time = integer("device", device), seconds(budget)
     if out is not None:
         writable_file(out, force=force)
-    calibration = measure(number, base=base, budget=time, only=only or (), progress=True)
+    calibration = measure(number, base=base, time_budget=time, only=only or (), progress=True)
     if out is not None:
         calibration.write(out, force=force)
     emit(calibration, json)

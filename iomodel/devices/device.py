@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -12,7 +14,7 @@ from pydantic import Field
 from iomodel.common.display import WARNING, Mark, Table, as_text
 from iomodel.common.keywords import strict
 from iomodel.common.results import NamedData
-from iomodel.common.units import UnitKind
+from iomodel.common.units import BINARY, UnitKind
 from iomodel.common.validation import Count
 from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names, spelled_alike
 from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
@@ -216,8 +218,9 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     Parameters
     ----------
     name_or_path : a name of `list_hardware()`, in letters of either case and with any separators, or its first words
-        with a number if no other name begins so; or the path of a file: an os.PathLike, or a string that contains a
-        path separator or ends in .yaml or .yml.
+        with a number if no other name begins so; before it the brand may stand, as the driver prints it, and after it
+        the capacity; or the path of a file: an os.PathLike, or a string that contains a path separator or ends in
+        .yaml or .yml.
 
     Raises
     ------
@@ -243,13 +246,10 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
 def shipped_name(given: str) -> str:
     """Find the listed name that a name of a device means.
 
-    >>> shipped_name("RTX-4090"), shipped_name("gh200")
-    ('rtx4090', 'gh200-96gb')
+    >>> shipped_name("RTX-4090"), shipped_name("gh200"), shipped_name("NVIDIA GeForce RTX 4070 Ti SUPER")
+    ('rtx4090', 'gh200-96gb', 'rtx4070ti-super')
     """
-    name = given.lower()
-    if name in _names():
-        return name
-    meant = spelled_alike(name, list_hardware()) or _beginning(name)
+    meant = names_meant(given)
     if len(meant) == 1:
         return meant[0]
     if meant:
@@ -259,11 +259,40 @@ def shipped_name(given: str) -> str:
     raise UnknownNameError("hardware", given, list_hardware(), likely, listing=LISTING)
 
 
+def names_meant(given: str) -> list[str]:
+    """List the names that a name of a device may mean, with or without its brand and capacity.
+
+    >>> names_meant("Tesla T4"), names_meant("RTX 3060 12GB"), names_meant("RTX 3060 8GB")
+    (['t4'], ['rtx3060'], [])
+    """
+    name = given.lower()
+    for bare in dict.fromkeys((name, _BRAND.sub("", name))):
+        meant = [bare] if bare in _names() else spelled_alike(bare, list_hardware())
+        if meant := meant or _beginning(bare) or _of_capacity(bare):
+            return meant
+    return []
+
+
+_BRAND = re.compile(r"^(?:(?:nvidia|geforce|tesla|amd|instinct|intel)[\s_-]+)+")
+
+
 def _beginning(name: str) -> list[str]:
     """List the names whose first words are a name; a brand without a number is no device."""
-    first = name.replace(" ", "-").replace("_", "-")
-    numbered = any(map(str.isdigit, first))
-    return [known for known in list_hardware(first + "-") if numbered]
+    numbered = any(map(str.isdigit, name))
+    return [known for known in list_hardware() if numbered and spelled_alike(name, _first_words(known))]
+
+
+def _first_words(name: str) -> list[str]:
+    return list(accumulate(name.split("-")[:-1], "{}-{}".format))
+
+
+def _of_capacity(name: str) -> list[str]:
+    """List the names before a capacity that is their device's: the RTX 3090 of "RTX 3090 24GB"."""
+    found = re.fullmatch(r"(.+?)[\s_-]*(?<!\d)(\d+)[\s_-]?gi?b", name)
+    if found is None:
+        return []
+    held = {known: _shipped(known).memory.hbm.capacity for known in spelled_alike(found[1], list_hardware())}
+    return [known for known, size in held.items() if size and round(size.value / BINARY["Gi"]) == int(found[2])]
 
 
 @cache

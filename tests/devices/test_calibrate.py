@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.devices.calibration import torch as calibrate_torch
-from iomodel.devices.calibration.base import CALIBRATED, DRIVER_NAMES
+from iomodel.devices.calibration.base import CALIBRATED, DRIVER_NAMES, recognised
 from iomodel.devices.calibration.calibrate import calibrated
 from iomodel.devices.calibration.experiments import GROUPS, ExperimentSizes, Facts, experiments
 from iomodel.devices.calibration.measured_figures import LEAST, REPEAT
@@ -317,7 +317,8 @@ def test_an_unknown_device_has_the_limits_of_its_driver():
 
 
 @pytest.mark.parametrize(
-    "change", [{"units": 60}, {"capability": "8.0"}, {"name": "NVIDIA H200 MIG 1g.18gb"}, {"name": "NVIDIA H200 NVL"}]
+    "change",
+    [{"units": 60}, {"capability": "8.0"}, {"name": "NVIDIA H200 MIG 1g.18gb"}, {"name": "NVIDIA H200 Laptop GPU"}],
 )
 def test_a_part_of_a_card_is_not_taken_for_it(change):
     assert calibrated(Fake(replace(H200, **change)), only="hbm").hardware.measured.provenance.base is None
@@ -332,6 +333,23 @@ def test_a_base_must_be_such_a_device():
     assert device.runs == 0
     assert calibrated(device, base="h100-sxm5", only="hbm").hardware.measured.provenance.base == "h100-sxm5"
     assert set(DRIVER_NAMES.values()) <= set(iomodel.list_hardware())
+
+
+DRIVERS = [
+    ("NVIDIA GeForce RTX 4070 Ti SUPER", "8.9", 66, "rtx4070ti-super"),
+    ("NVIDIA GeForce RTX 4060 Ti", "8.9", 34, "rtx4060ti-16gb"),
+    ("NVIDIA GeForce RTX 3080", "8.6", 68, "rtx3080"),
+    ("NVIDIA GeForce RTX 3080", "8.6", 70, None),  # the card of 12 GB
+    ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6", 68, None),
+    ("NVIDIA A100-SXM4-80GB", "8.0", 108, "a100-sxm4-80gb"),
+    ("NVIDIA H200 NVL", "9.0", 132, "h200-nvl"),
+    ("Tesla T4", "7.5", 40, "t4"),
+]
+
+
+@pytest.mark.parametrize(("name", "capability", "units", "device"), DRIVERS)
+def test_a_card_is_known_by_the_name_of_its_driver(name, capability, units, device):
+    assert recognised(replace(H200, name=name, capability=capability, units=units)) == device
 
 
 @pytest.mark.parametrize("only", [["gemm"], ["gemm_bf16", "exp"], "launch", ["attention_forward"], list(GROUPS)])

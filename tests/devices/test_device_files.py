@@ -272,7 +272,19 @@ def test_a_name_with_other_separators_is_the_listed_name(data):
 
 
 @pytest.mark.parametrize(
-    ("given_name", "name"), [("rtx-4090", "rtx4090"), ("RTX 3090", "rtx3090"), ("gh200", "gh200-96gb")]
+    ("given_name", "name"),
+    [
+        ("rtx-4090", "rtx4090"),
+        ("RTX 3090", "rtx3090"),
+        ("gh200", "gh200-96gb"),
+        ("RTX 5060 Ti", "rtx5060ti-16gb"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "rtx4070ti-super"),
+        ("geforce_rtx_4090_D", "rtx4090d"),
+        ("Tesla V100-SXM2-16GB", "v100-sxm2-16gb"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("RTX 3060 12GB", "rtx3060"),
+        ("nvidia rtx 3080 10 GB", "rtx3080"),
+    ],
 )
 def test_a_name_that_one_device_alone_has_or_begins_with(given_name, name):
     assert hardware(given_name) is hardware(name)
@@ -289,6 +301,12 @@ def test_a_name_that_several_devices_begin_with_is_ambiguous(first):
 def test_neither_a_brand_nor_a_part_of_a_number_is_a_device(brand):
     with pytest.raises(UnknownNameError, match="is unknown; did you mean"):
         hardware(brand)
+
+
+@pytest.mark.parametrize("variant", ["rtx 3060 8GB", "RTX 4090 Laptop GPU", "rtx 4060 ti 8gb", "GeForce"])
+def test_a_variant_of_a_card_is_no_device(variant):
+    with pytest.raises(UnknownNameError, match="is unknown"):
+        hardware(variant)
 
 
 @pytest.mark.parametrize("name", list_hardware())

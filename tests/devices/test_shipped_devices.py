@@ -52,15 +52,6 @@ EXCEPTIONS = {
     ("h20", "fp32"): "the press pages print more than 78 SMs have at the clock of an H100",
     ("l40s", "fp16"): "the product page prints twice the peak of the slower L40",
     ("l40s", "bf16"): "the product page prints twice the peak of the slower L40",
-    ("mi250x", "int8"): "CDNA 2 runs int8 at the rate of fp16",
-    ("mi250x-gcd", "int8"): "CDNA 2 runs int8 at the rate of fp16",
-    **dict.fromkeys(
-        ((name, "int8") for name in ("rx-7900-xtx", "radeon-pro-w7900", "strix-halo")),
-        "RDNA 3 runs int8 at the rate of fp16",
-    ),
-    ("rtx3090", "int8"): "GeForce halves fp16 with fp32 accumulation, not int8",
-    ("rtx4090", "int8"): "GeForce halves fp16 with fp32 accumulation, not int8",
-    ("rtx5090", "fp4"): "GeForce halves fp16 with fp32 accumulation, not fp4",
 }
 # h200-sxm: no published clock; the others: no published rate of one SM or core.
 NO_CLOCK_OR_RATE = {"h200-sxm", "gb200", "b300", "gb300", "gaudi2", "gaudi3", "trainium2", "trainium3"}
@@ -70,17 +61,19 @@ NO_CLOCK_OR_RATE |= {"tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7x"}
 
 
 def computed(device: Hardware) -> dict[str, float]:
-    """Peaks from SMs x FLOP/clk x clock, as far as the device gives all three."""
+    """Peaks from SMs x FLOP/clk x clock, as far as the device gives all three; at the type's own rate if it has one."""
     compute = device.compute
     if not (compute.units and compute.clock.boost and compute.fp16_per_clock_per_sm):
         return {}
     tensor = (compute.clock.tensor or compute.clock.boost).value
     matrix = compute.units.value * compute.fp16_per_clock_per_sm.value * tensor
     vector = compute.units.value * compute.clock.boost.value
+    own_matrix = {"int8": compute.int8_per_clock_per_sm, "fp4": compute.fp4_per_clock_per_sm}
+    own_rates = {key: tensor * compute.units.value * rate.value for key, rate in own_matrix.items() if rate is not None}
     per_clock = compute.fp32_per_clock_per_sm
     own = {} if per_clock is None else {"fp32": 2 * per_clock.value}
     rates = VECTOR.get(device.architecture or "", own)
-    return {**{k: f * matrix for k, f in MATRIX.items()}, **{k: f * vector for k, f in rates.items()}}
+    return {**{k: f * matrix for k, f in MATRIX.items()}, **own_rates, **{k: f * vector for k, f in rates.items()}}
 
 
 def peaks(device: Hardware) -> dict[str, float]:
@@ -164,7 +157,7 @@ def test_identities(name):
 
 def test_the_contract():
     gpu = hardware("h100-sxm5")
-    assert sum(not device.simulated for device in DEVICES.values()) == 69
+    assert sum(not device.simulated for device in DEVICES.values()) == 92
     assert {name for name, device in DEVICES.items() if device.simulated} == SIMULATED
     assert gpu.sram_per_block == 232448
     assert gpu.memory.hbm.bandwidth.value == 3.352e12
@@ -205,7 +198,7 @@ def test_simulated_figures_are_marked_and_never_mixed_with_real_ones():
         assert (("simulated",) in used) == (used == {("simulated",)}) == (name in SIMULATED), name
         assert device.name.startswith("Simulated ") == (name in SIMULATED)
         assert any(note.startswith("Simulated: ") for note in device.notes) == (name in SIMULATED)
-    assert "69 devices, and 3 simulated" in as_text(overview())
+    assert "92 devices, and 3 simulated" in as_text(overview())
 
 
 def test_the_simulated_devices():

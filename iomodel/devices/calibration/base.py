@@ -8,35 +8,20 @@ from typing import Any
 
 from iomodel.common.yaml_files import spec_names
 from iomodel.devices.calibration.experiments import Facts
-from iomodel.devices.device import Hardware, hardware, pruned
+from iomodel.devices.device import Hardware, hardware, names_meant, pruned
 from iomodel.errors import InputError
 
 DRIVER_NAMES = {
     "NVIDIA H100 80GB HBM3": "h100-sxm5",
-    "NVIDIA H100 PCIe": "h100-pcie",
     "NVIDIA H200": "h200-sxm",
-    "NVIDIA H20": "h20",
-    "NVIDIA B200": "b200",
-    "NVIDIA GB200": "gb200",
     "NVIDIA B300 SXM6 AC": "b300",
-    "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb",
-    "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb",
     "NVIDIA A100 80GB PCIe": "a100-pcie-80gb",
-    "NVIDIA A10": "a10",
-    "NVIDIA A10G": "a10g",
-    "NVIDIA A40": "a40",
-    "NVIDIA L4": "l4",
-    "NVIDIA L40S": "l40s",
-    "NVIDIA GeForce RTX 3090": "rtx3090",
-    "NVIDIA GeForce RTX 4090": "rtx4090",
-    "NVIDIA GeForce RTX 5090": "rtx5090",
-    "Tesla T4": "t4",
-    "Tesla V100-SXM2-16GB": "v100-sxm2-16gb",
-    "Tesla V100-SXM2-32GB": "v100-sxm2-32gb",
-    "AMD Instinct MI300X": "mi300x",
-    "AMD Instinct MI325X": "mi325x",
+    "NVIDIA RTX 2000 Ada Generation": "rtx-2000-ada",
+    "NVIDIA RTX 4000 Ada Generation": "rtx-4000-ada",
+    "NVIDIA RTX 5000 Ada Generation": "rtx-5000-ada",
+    "NVIDIA RTX 6000 Ada Generation": "rtx-6000-ada",
 }
-"""Driver names of the shipped devices. Other names (a variant of a card, a laptop chip) are not guessed."""
+"""Driver names that differ from the listed ones. A variant of a card or a laptop chip is not guessed."""
 
 
 def recognised(facts: Facts) -> str | None:
@@ -45,8 +30,8 @@ def recognised(facts: Facts) -> str | None:
     >>> recognised(Facts("NVIDIA H200", 132, 150 * 2**30, 150 * 2**30, 60 * 2**20, capability="9.0"))
     'h200-sxm'
     """
-    name = DRIVER_NAMES.get(facts.name)
-    return name if name and not _conflict(hardware(name), facts, units=True) else None
+    meant = [DRIVER_NAMES[facts.name]] if facts.name in DRIVER_NAMES else names_meant(facts.name)
+    return meant[0] if len(meant) == 1 and not _conflict(hardware(meant[0]), facts, units=True) else None
 
 
 def base_of(base: str | os.PathLike[str] | Hardware | None, facts: Facts) -> Hardware | None:
