@@ -144,7 +144,9 @@ Base = Annotated[
         show_default=False,
     ),
 ]
-Budget = Annotated[str, typer.Option("--budget", help="Total time, such as 60s or 2min.", metavar="TIME")]
+Budget = Annotated[
+    str, typer.Option("--budget", "--time-budget", help="Total time, such as 60s or 2min.", metavar="TIME")
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -179,7 +181,7 @@ def calibrate(
     number, time = integer("device", device), seconds(budget)
     if out is not None:
         writable_file(out, force=force)
-    calibration = measure(number, base=base, budget=time, only=only or (), progress=True)
+    calibration = measure(number, base=base, time_budget=time, only=only or (), progress=True)
     if out is not None:
         calibration.write(out, force=force)
     emit(calibration, json)
