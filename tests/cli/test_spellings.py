@@ -66,7 +66,7 @@ HINTED = {
     # as strangers typed them
     f"disaggregate llama-3-8b {H100} {LOAD}": "did you mean --prefill or --decode?",
     f"tiles gpt2 {CALL} {H100}": "'gpt2' is unknown; this model is not on file; allowed:",
-    "model gpt2": "'gpt2' is unknown; this model is not on file; allowed:",
+    "model gpt3": "'gpt3' is unknown; this model is not on file; allowed:",
     f"tiles naive {CALL} {H100}": "did you mean 'standard' or 'tiled_query'?",
     f"tiles flash2 {CALL} {H100} --mask sliding": "mask: 'sliding' is unknown; did you mean 'window'?",
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",

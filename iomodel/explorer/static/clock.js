@@ -60,6 +60,7 @@ class Timer {
       ...data,
       shared_axes: data.shared_axes.map(([axes, dtype]) => [new Set(axes), dtype]),
       operand_axes: new Set(data.operand_axes.map((axes) => new Set(axes))),
+      result_axes: new Set(data.result_axes.map((axes) => new Set(axes))),
     });
     const implementations = one.implementations.map((known) => ({
       ...known,
