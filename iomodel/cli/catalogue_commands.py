@@ -144,7 +144,9 @@ Base = Annotated[
         show_default=False,
     ),
 ]
-Budget = Annotated[str, typer.Option("--budget", help="Total time, such as 60s or 2min.", metavar="TIME")]
+Budget = Annotated[
+    str, typer.Option("--budget", "--time-budget", help="Total time, such as 60s or 2min.", metavar="TIME")
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(

@@ -83,7 +83,7 @@ class Record(PlainData):
     `derived` names the properties that the plain form lists beside the fields, `unless_none` the fields that it leaves
     out where they are None, and `enclosing` the keys that an enclosing result adds. `later` holds the modules of types
     of fields that are imported for type checkers alone. `renamed` has old spellings of attributes, each with the new
-    attribute and the words of the warning.
+    attribute and the words of the warning; those in `derived` stay in the plain form.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
@@ -116,7 +116,7 @@ class Record(PlainData):
                 data |= named(name, value)
             elif value is not None or name not in self.unless_none:
                 data[self.keys.get(name, name)] = dict(value) if _is_pairs(hint) else plain(value)
-        return data | {name: plain(getattr(self, name)) for name in self.derived}
+        return data | {name: plain(getattr(self, self.renamed.get(name, (name,))[0])) for name in self.derived}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, column, plain, printed
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
@@ -90,7 +91,11 @@ class Disaggregation(Result, Tabular):
         Options of a command line without an effect.
     """
 
-    derived = ("requests_per_second", "tokens_per_second", "tokens_per_second_per_device", "cost_per_million_tokens")
+    derived = (
+        *("requests_per_second", "tokens_per_second", "tokens_per_second_per_device", "price_per_million_tokens"),
+        "cost_per_million_tokens",
+    )
+    renamed = FrozenDict(cost_per_million_tokens=("price_per_million_tokens", ".price_per_million_tokens"))
 
     model: str
     prompt: int
@@ -132,7 +137,7 @@ class Disaggregation(Result, Tabular):
 
     @property
     @printed(column("price per 10^6 output tokens, prompts free", money))
-    def cost_per_million_tokens(self) -> float | None:
+    def price_per_million_tokens(self) -> float | None:
         """Price of all devices per output token [per 10^6]; None without both prices."""
         prices = [(pool.price_per_hour, pool.devices) for pool in (self.prefill, self.decode)]
         if any(price is None for price, _ in prices):

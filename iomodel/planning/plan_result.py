@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.common.display import Result, Table, trusted
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
@@ -87,9 +88,15 @@ class Plan(Result, Tabular):
         "cycle_per_token",
         "requests_per_second",
         "tokens_per_second",
+        "price_per_million_tokens",
+        "price_per_million_output_tokens",
         "cost_per_million_tokens",
         "cost_per_million_output_tokens",
         "notes",
+    )
+    renamed = FrozenDict(
+        cost_per_million_tokens=("price_per_million_tokens", ".price_per_million_tokens"),
+        cost_per_million_output_tokens=("price_per_million_output_tokens", ".price_per_million_output_tokens"),
     )
 
     model: str
@@ -171,12 +178,12 @@ class Plan(Result, Tabular):
         return self.replicas * self.figures.tokens_per_second
 
     @property
-    def cost_per_million_output_tokens(self) -> float | None:
+    def price_per_million_output_tokens(self) -> float | None:
         """Price of all devices per output token, with prompts counted as free [per 10^6]."""
         return self._cost(self.tokens_per_second)
 
     @property
-    def cost_per_million_tokens(self) -> float | None:
+    def price_per_million_tokens(self) -> float | None:
         """Price of all devices per token of prompts and outputs [per 10^6]."""
         return self._cost(self.requests_per_second * (self.prompt + self.output))
 
@@ -338,7 +345,7 @@ def _rates(plan: Plan) -> list[Row]:
         (f"output tokens/s in total, bound by {plan.throughput_bound}", f"{plan.tokens_per_second:,.0f}"),
         ("requests/s in total", rate(plan.requests_per_second)),
     ]
-    both, output = plan.cost_per_million_tokens, plan.cost_per_million_output_tokens
+    both, output = plan.price_per_million_tokens, plan.price_per_million_output_tokens
     if both is not None and output is not None:
         rows.append(("price per 10^6 tokens, prompts and outputs", money(both)))
         rows.append(("price per 10^6 output tokens, prompts free", money(output)))

@@ -466,7 +466,7 @@ def test_ctrl_c_leaves_no_file(run, tmp_path):
 BAD = {
     "--only gem": "only: 'gem' is unknown; did you mean 'gemm', 'gemm_bf16', ",
     "--budget x": "budget: 'x' given; allowed: seconds or minutes, such as 60s or 2min",
-    "--budget 0": "budget: 0.0 given; allowed: seconds, above 0",
+    "--budget 0": "time_budget: 0.0 given; allowed: seconds, above 0",
     "--device x": "device: 'x' given; allowed: an integer in digits",
     "--base h1000": "base: 'h1000' is unknown",
     "--output mine.txt": "out: 'mine.txt' given; allowed: a file that ends in .yaml",

@@ -117,6 +117,16 @@ def test_a_trace_takes_its_heads_by_another_name() -> None:
     assert before == iomodel.trace("flash2", call, None, tiles, traced_heads=2)
 
 
+def test_a_price_goes_by_its_old_name() -> None:
+    planned = iomodel.plan("llama-3-8b", GPU, prompt=512, output=64, price=2.5)
+    with pytest.warns(DeprecationWarning, match=r"use \.price_per_million_tokens") as told:
+        assert getattr(planned, "cost_per_million_tokens") == planned.price_per_million_tokens  # noqa: B009
+    assert told[0].filename == __file__
+    data = planned.to_dict()
+    assert data["cost_per_million_tokens"] == data["price_per_million_tokens"]
+    assert iomodel.Plan.from_dict(data) == planned
+
+
 def test_a_calibration_takes_its_time_by_another_name() -> None:
     with pytest.warns(DeprecationWarning, match=r"use time_budget=") as told, pytest.raises(iomodel.InputError):
         iomodel.devices.calibrate(budget=-1)

@@ -48,8 +48,8 @@ def test_a_load_sets_the_replicas():
     assert found.decode.replicas == ceil(400 / found.decode.requests_per_second)
     assert found.requests_per_second >= 400
     hourly = 2.0 * found.prefill.devices + 3.0 * found.decode.devices
-    assert found.cost_per_million_tokens == pytest.approx(hourly / 3600 / found.tokens_per_second * 1e6)
-    assert disaggregate(TINY, H100, H200, link=2e10, price={H100: 2.0}, **CHAT).cost_per_million_tokens is None
+    assert found.price_per_million_tokens == pytest.approx(hourly / 3600 / found.tokens_per_second * 1e6)
+    assert disaggregate(TINY, H100, H200, link=2e10, price={H100: 2.0}, **CHAT).price_per_million_tokens is None
 
 
 def test_a_faster_link_is_never_worse():

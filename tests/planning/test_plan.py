@@ -202,8 +202,8 @@ def test_times_are_those_of_steps():
     assert found.tpot == pytest.approx((cycle - found.ttft) / 255, rel=1e-12)  # as the benchmarks of engines print it
     assert found.requests_per_second == pytest.approx(64 / cycle, rel=1e-12)
     assert found.tokens_per_second == pytest.approx(256 * 64 / cycle, rel=1e-12)
-    assert found.cost_per_million_output_tokens == pytest.approx(2.5 / 3600 / (256 * 64 / cycle) * 1e6, rel=1e-12)
-    assert found.cost_per_million_tokens == pytest.approx(2.5 / 3600 / (2304 * 64 / cycle) * 1e6, rel=1e-12)
+    assert found.price_per_million_output_tokens == pytest.approx(2.5 / 3600 / (256 * 64 / cycle) * 1e6, rel=1e-12)
+    assert found.price_per_million_tokens == pytest.approx(2.5 / 3600 / (2304 * 64 / cycle) * 1e6, rel=1e-12)
     assert [row.batch for row in found.batches] == [1, 4, 16, 64]
 
 
@@ -252,12 +252,14 @@ def test_a_faster_device_is_never_slower(paths, faster, factor):
 
 def test_prices_scale():
     one, two = (made("llama-3-8b", H100, batch=64, price=price, **CHAT) for price in (2.5, 5.0))
-    assert two.cost_per_million_tokens == pytest.approx(2 * one.cost_per_million_tokens)
-    assert two.cost_per_million_output_tokens == pytest.approx(2 * one.cost_per_million_output_tokens)
-    assert one.cost_per_million_output_tokens == pytest.approx(9 * one.cost_per_million_tokens)  # 2304 / 256
-    assert made("llama-3-8b", H100, batch=64, **CHAT).cost_per_million_tokens is None
+    assert two.price_per_million_tokens == pytest.approx(2 * one.price_per_million_tokens)
+    assert two.price_per_million_output_tokens == pytest.approx(2 * one.price_per_million_output_tokens)
+    assert one.price_per_million_output_tokens == pytest.approx(9 * one.price_per_million_tokens)  # 2304 / 256
+    assert made("llama-3-8b", H100, batch=64, **CHAT).price_per_million_tokens is None
     pair = made("llama-3-8b", H100, count=2, layout=Layout(), batch=64, price=2.5, **CHAT)
-    assert pair.cost_per_million_tokens == pytest.approx(one.cost_per_million_tokens)  # twice the price, twice the work
+    assert pair.price_per_million_tokens == pytest.approx(
+        one.price_per_million_tokens
+    )  # twice the price, twice the work
 
 
 def test_what_binds():

@@ -82,7 +82,7 @@ def test_more_memory_never_fits_fewer(name, model, more, features, prompt, outpu
 def test_a_longer_prompt_is_never_cheaper(name, features):
     at = {"output": 3, "batch": 4, "price": 1.0, **features}
     found = [plan(TINY, name, prompt=size, **at) for size in (256, 384, 1000, 3000)]
-    for figure in ("ttft", "tpot", "cost_per_million_output_tokens"):
+    for figure in ("ttft", "tpot", "price_per_million_output_tokens"):
         figures = [getattr(one, figure) for one in found]
         assert figures == sorted(figures)
 

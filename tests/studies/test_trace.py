@@ -377,9 +377,9 @@ def test_without_tiles_those_of_the_solver_are_traced() -> None:
     ("change", "message"),
     [
         ({"tiles": None}, "tiles: none given; allowed: tiles, or a hardware"),
-        ({"heads": 9}, "heads: 9 given; allowed: 1 to 8, or 'all'"),
-        ({"heads": "some"}, "heads: 'some' given"),
-        ({"heads": 0}, "heads: 0 given"),
+        ({"traced_heads": 9}, "traced_heads: 9 given; allowed: 1 to 8, or 'all'"),
+        ({"traced_heads": "some"}, "traced_heads: 'some' given"),
+        ({"traced_heads": 0}, "traced_heads: 0 given"),
         ({"hardware": 3}, "hardware: 3 given"),
         ({"hardware": "sim-p100"}, "hardware: 'sim-p100' is unknown; did you mean"),
         ({"most_events": 10}, "most_events: 10 given; allowed: from 154 up, the events of this trace"),
