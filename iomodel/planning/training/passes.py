@@ -175,7 +175,8 @@ class Backward(Forward):
 @per_device
 def training_clock(device: Hardware, parameters: Parameters = DEFAULT) -> LayerClock:
     """Return the timer of a device with the rates of long products that it sustains."""
-    return LayerClock(device, parameters, FrozenDict(SUSTAINED.get(device.architecture or "", {})), EXPERTS)
+    shares = FrozenDict(SUSTAINED.get(device.architecture or "", {}))
+    return LayerClock(device, parameters, shares, EXPERTS, engines=True)
 
 
 def joined(spans: Sequence[Span]) -> Span:
