@@ -18,7 +18,7 @@ from iomodel.cli.signature import Options, option, switch, with_options
 from iomodel.common.output_files import writable
 from iomodel.common.yaml_files import spec_names
 from iomodel.devices.device import list_hardware
-from iomodel.errors import InputError, IOModelError, MissingRateError, NotTimedError, shown
+from iomodel.errors import InputError, IOModelError, MissingRateError, shown
 
 PLAN, FLEET, PARETO = "planning.plan:plan", "planning.fleet:fleet", "planning.pareto:pareto"
 POOLS, SIMULATION = "planning.disaggregated:disaggregate", "planning.simulation.simulate:simulate"
@@ -110,7 +110,7 @@ def plan(model: Model, *, price: Prices = None, json: Json = False, **arguments:
         question["price"] = _only_price(prices, arguments["hardware"])
     try:
         answer = _answer(PLAN, model, **question)
-    except (NotTimedError, MissingRateError) as error:
+    except MissingRateError as error:
         if arguments["emit"] is not None:
             raise
         emit(_memory_alone(model, question, str(error)), json)

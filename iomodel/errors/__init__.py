@@ -100,10 +100,6 @@ class SpecError(IOModelError):
     code = "spec"
 
 
-class NotTimedError(InputError):
-    """A part of the question has no time yet; parts that need no time are answered by other functions."""
-
-
 class MissingRateError(SpecError):
     """A device lacks a figure that a time needs; parts that need no time are answered by other functions."""
 

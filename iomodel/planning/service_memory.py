@@ -171,7 +171,8 @@ class Fit(Record):
     def missing(self) -> int:
         """Memory that one request lacks [B]; 0 if it fits."""
         if self.pools:
-            return max(0, self._all(1) - max(0, self.left)) if not self.fits else 0
+            least = self._all(1) if self.left > 0 else sum(pool.request_bytes for pool in self.pools)
+            return max(0, least - self.left) if not self.fits else 0
         return max(0, self.request_bytes - self.left)
 
     def _all(self, batch: int) -> int:

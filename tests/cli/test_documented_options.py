@@ -51,6 +51,7 @@ ADDED = {
         "hardware",
         "implementation",
     },  # the tiles of `estimate`, which the function takes
+    "train": {"context_parallel"},  # a degree of layouts that plans do not take
 }
 """Options without a parameter, with the reason."""
 LEFT_OUT = {

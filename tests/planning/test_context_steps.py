@@ -79,9 +79,9 @@ def test_prompts_of_405b(tokens: int, published: float, error: float) -> None:
         ),
         (
             lambda: iomodel.train_step(
-                "llama-3-8b", "h100-sxm5", batch=8, seq_len=8, layout=Layout(context_parallel=2)
+                "llama-3-8b", "h100-sxm5", batch=8, seq_len=9, layout=Layout(context_parallel=2)
             ),
-            "context_parallel: 2 given; allowed: 1, in training",
+            "seq_len: 9 given with context_parallel = 2; allowed: a multiple, such as 8",
         ),
     ],
 )

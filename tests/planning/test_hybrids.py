@@ -11,7 +11,7 @@ from iomodel import InputError, hardware, model
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.sparse_parts import visible
+from iomodel.planning.step.sparse_parts import clipped, visible
 from iomodel.planning.step.step import linear_layers, step
 from tests.models.test_published_configs import PUBLISHED, read
 
@@ -172,11 +172,23 @@ def test_a_compressed_cache_is_read_by_entries():
     assert scores == 2 * 2 * (10_000 // 4) * 4 * (2 * 64 + 2)
 
 
-def test_a_prefill_through_compressed_attention_is_refused():
-    with pytest.raises(InputError, match="q_len: 16 given; allowed: 1, because a prefill through compressed attention"):
-        step(COMPRESSED, H100, batch=1, q_len=16, kv_len=16)
-    with pytest.raises(InputError, match="compressed attention is not timed yet"):
-        plan(COMPRESSED, H100, prompt=100, output=10)
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(1, 50), st.sampled_from([1, 4, 16]))
+def test_pairs_of_a_prefill_are_those_of_its_queries(q_len, before, most, pool):
+    ends = range(before + 1, before + q_len + 1)
+    assert clipped(q_len, before + q_len, most, pool) == sum(min(end // pool, most) for end in ends)
+
+
+def test_a_prefill_through_compressed_attention_is_timed():
+    """Each query sees its window and the finished entries, 64 at most where an indexer keeps as many."""
+    t = step(COMPRESSED, H100, batch=2, q_len=1000, kv_len=1000)
+    attending = sum(one.flops for one in t.parts if "selected" in one.name)
+    window = sum(min(end, 128) for end in range(1, 1001))
+    keys = [window, *[window + sum(min(end // 4, 64) for end in range(1, 1001))] * 2]
+    keys.append(window + sum(end // 128 for end in range(1, 1001)))
+    assert attending == 2 * 4 * 2 * (64 + 64) * sum(1000 * -(-pairs // 1000) for pairs in keys)
+    times = [step(COMPRESSED, H100, batch=1, q_len=n, kv_len=n).seconds for n in (1, 16, 17, 100, 1000, 1001, 8192)]
+    assert times == sorted(times)
+    assert plan(COMPRESSED, H100, prompt=100, output=10).tokens_per_second > 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from iomodel import plan
 from iomodel.errors import IOModelError
 from iomodel.planning.memory_plan import memory_plan
-from tests.support.inside import MissingRateError, NotTimedError, main
+from tests.support.inside import MissingRateError, main
 
 CHAT = {"prompt": 2048, "output": 256}
 
@@ -22,7 +22,6 @@ def test_memory_alone_is_that_of_a_plan(engine):
 @pytest.mark.parametrize(
     ("model", "device", "kind"),
     [
-        ("deepseek-v4-flash", "b200", NotTimedError),
         ("qwen3-8b", "p40", MissingRateError),
         ("qwen3-8b", "t4", MissingRateError),
     ],

@@ -47,7 +47,7 @@ from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, m
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.quantity import Group, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.errors import AmbiguousNameError, MissingRateError, NotTimedError, shown
+from iomodel.errors import AmbiguousNameError, MissingRateError, shown
 from iomodel.errors.synonyms import ABSENT, SAME, key, known, meant, same
 from iomodel.errors.synonyms import LIKELY as LIKELY_MEANT
 from iomodel.nests.alphabet import (

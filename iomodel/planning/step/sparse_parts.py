@@ -1,7 +1,8 @@
 """Kernels of sparse attention on one rank: compressor, indexer, and attention over the selected keys.
 
 The indexer reads every key of its cache for each sequence and writes one score for each query and key, which the
-selection reads. Attention then reads the selected rows of each query, with no reuse between queries.
+selection reads. Attention then reads the selected rows of each query, with no reuse between queries; a prefill over
+compressed entries has as many for each query as the mean.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from iomodel.errors import NotTimedError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.indexer import Indexer
@@ -104,22 +104,21 @@ def _calls(attention: AttentionLayer, at: StepSetting) -> Iterator[Attention]:
 
 
 def _compressed(attention: AttentionLayer, at: StepSetting) -> Attention:
-    """Build the call of one query over its window and compressed entries."""
-    if at.q_len != 1:
-        raise NotTimedError(
-            f"q_len: {at.q_len} given; allowed: 1, because a prefill through compressed attention is not timed yet"
-        )
-    keys = attention.cached_tokens(at.kv_len)
+    """Build the call of each query over its window and compressed entries, as many as a query has in the mean.
+
+    Each query of a prefill gathers rows of its own, as in sparse attention over latents.
+    """
+    keys = clipped(at.q_len, at.kv_len, attention.window or at.kv_len)
     if attention.compression is not None:
-        entries = attention.compression.entries(at.kv_len)
-        indexer = attention.indexer
-        keys += entries if indexer is None else min(entries, indexer.topk // indexer.pool)
+        ratio, indexer = attention.compression.ratio, attention.indexer
+        most = at.kv_len if indexer is None else indexer.topk // indexer.pool
+        keys += clipped(at.q_len, at.kv_len, most, ratio)
     return Attention(
-        batch=at.batch,
+        batch=at.tokens,
         heads=attention.heads,
         kv_heads=attention.kv_heads,
         q_len=1,
-        kv_len=keys,
+        kv_len=-(-keys // at.q_len),
         head_dim=attention.head_dim,
         value_dim=attention.value_dim,
         dtype=at.dtype,
@@ -129,3 +128,17 @@ def _compressed(attention: AttentionLayer, at: StepSetting) -> Attention:
         sinks=attention.sinks,
         softcap=attention.softcap,
     )
+
+
+def clipped(q_len: int, kv_len: int, most: int, pool: int = 1) -> int:
+    """Count the pairs of a query and a finished key that it sees, `most` for each query.
+
+    >>> clipped(3, 3, 2), clipped(1, 100, 7), clipped(4, 8, 9, pool=4) == visible(4, 8, pool=4)
+    (5, 7, True)
+    """
+
+    def below(end: int) -> int:
+        cut = min(end, most * pool)
+        return _below(cut, pool) + (end - cut) * most
+
+    return below(kv_len + 1) - below(kv_len - q_len + 1)

@@ -28,7 +28,7 @@ OVERLAPS = ("data", "tensor", "pipeline", "context", "experts")
 """Collectives that may run beside products: of data parallelism, of tensor parallelism, sends between stages, keys and
 values of a divided sequence beside attention, and the exchange of the rows of experts."""
 DEFAULT_OVERLAPS = ("data", "tensor", "pipeline", "context")
-FRAMEWORKS = FrozenDict(
+FRAMEWORKS: FrozenDict[str, FrozenDict[str, Any]] = FrozenDict(
     {
         "torchtitan": FrozenDict(
             {"recompute": "selective", "kernels": "operators", "overlap": ("data", "context"), "copies": True}
