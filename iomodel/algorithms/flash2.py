@@ -190,6 +190,7 @@ ALGORITHM = Algorithm(
     backward=backward,
     options={"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
     preference=3,
+    replaces=("product softmax product",),
     triton_kernels={"forward": (), "block_sparse": ()},
     as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},

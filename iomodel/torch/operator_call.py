@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,14 @@ class TensorArgument(Record):
         True if the storage was made before the recording began: an input or a parameter.
     kept : bool
         True if the storage is alive when the recording ends: a result of the program.
+    kept_bytes : int or None
+        Bytes of it that the tensors alive then cover; None for the whole storage [B].
     elements, bytes : int
         Product of the lengths; elements of an expanded axis count each time, as they are asked for [elements], [B].
     """
 
     derived = ("elements", "bytes")
-    unless_none = ("strides", "storage")
+    unless_none = ("strides", "storage", "kept_bytes")
 
     shape: tuple[int, ...]
     dtype: str
@@ -67,6 +70,7 @@ class TensorArgument(Record):
     storage: int | None = field(default=None, compare=False)
     outside: bool = field(default=False, compare=False)
     kept: bool = field(default=False, compare=False)
+    kept_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, tuple):
@@ -196,13 +200,19 @@ class OperatorWork:
         return None
 
 
-def kept_at_end(call: OperatorCall, alive: Collection[int]) -> OperatorCall:
-    """Mark the tensors that a call makes or changes and that are alive at the end."""
-    changed = {name: call.inputs[name] for name in call.written}
-    if not any(tensor.kept != (tensor.storage in alive) for tensor in (*call.outputs, *changed.values())):
+def kept_at_end(call: OperatorCall, alive: Mapping[int, int | None]) -> OperatorCall:
+    """Mark the tensors that a call makes or changes and that are alive at the end, with the bytes that views cover."""
+
+    def marked(tensor: TensorArgument) -> TensorArgument:
+        kept = tensor.storage in alive
+        covered = alive[tensor.storage] if kept and tensor.storage is not None else None
+        same = (tensor.kept, tensor.kept_bytes) == (kept, covered)
+        return tensor if same else replace(tensor, kept=kept, kept_bytes=covered)
+
+    inputs = {name: marked(call.inputs[name]) for name in call.written}
+    outputs = tuple(map(marked, call.outputs))
+    if all(map(is_, (*outputs, *inputs.values()), (*call.outputs, *map(call.inputs.get, inputs)))):
         return call
-    inputs = {name: replace(tensor, kept=tensor.storage in alive) for name, tensor in changed.items()}
-    outputs = tuple(replace(tensor, kept=tensor.storage in alive) for tensor in call.outputs)
     return replace(call, inputs=FrozenDict({**call.inputs, **inputs}), outputs=outputs)
 
 

@@ -5,7 +5,8 @@ products. Between them it may keep everything on the chip. So its time is at lea
 memory, and at least the FLOPs over the peaks of their types, both of the datasheet.
 
 FLOPs are those of the operators as they were recorded, of convolutions those of Winograd's algorithm: a program with
-another algorithm, or one whose result does not depend on some of its operators, can do with fewer.
+another algorithm, or one whose result does not depend on some of its operators, can do with fewer. Products of operands
+that were widened count at the peak of the type that they were stored in.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates, rates
 from iomodel.errors import InputError, SpecError, shown_name
 from iomodel.torch.moved_bytes import GATHERS, OVERWRITES, SCATTERS, results_of
-from iomodel.torch.operator_call import OperatorCall, TensorArgument
-from iomodel.torch.operator_work import may_multiply, product_type, work_of
+from iomodel.torch.operator_call import TYPES, OperatorCall, TensorArgument
+from iomodel.torch.operator_work import may_multiply, multiplying, product_type, work_of
 from iomodel.torch.regions import covered
 
 SPLIT = 3
 """Products of TF32 that make one of fp32, by the usual split of both factors into two parts (H. Ootomo and R. Yokota,
 arXiv:2203.03341) [-]."""
+WIDTHS: Mapping[str, int] = FrozenDict(fp32=4, tf32=4, bf16=2, fp16=2, fp8=1, int8=1)
+"""Size of an element of each type of products [B]."""
 LARGEST = 8
 """Products whose traffic is bounded by the capacity of the caches, those with the most FLOPs [-]."""
 
@@ -128,6 +131,7 @@ class StorageUse:
     whole: int = 0
     scattered: int = 0
     kept: bool = False
+    kept_bytes: int | None = None
 
     def read(self) -> tuple[int, int, int]:
         """Return the bytes read that the program did not write, those of gathers among them, and of one row [B]."""
@@ -140,7 +144,8 @@ class StorageUse:
 
     def results(self) -> int:
         """Return the bytes written that are alive at the end [B]."""
-        return max(covered(self.written), self.scattered) if self.kept else 0
+        every = max(covered(self.written), self.scattered) if self.kept else 0
+        return every if self.kept_bytes is None else min(every, self.kept_bytes)
 
 
 def storages(calls: Iterable[OperatorCall]) -> dict[int, StorageUse]:
@@ -175,6 +180,7 @@ def storages(calls: Iterable[OperatorCall]) -> dict[int, StorageUse]:
         for tensor in results_of(call):
             use = of(call, tensor)
             use.kept |= tensor.kept
+            use.kept_bytes = tensor.kept_bytes
             if scatter and tensor is call.inputs.get(scatter[0]):
                 source = call.inputs.get(scatter[1])
                 use.scattered += 0 if source is None else min(source.elements * tensor.element_bytes, tensor.bytes)
@@ -215,11 +221,12 @@ def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False)
         read, written, gathered, single = read + each, written + use.results(), gathered + taken, single + row
     flops: dict[str, int] = {}
     left_out: dict[str, None] = {}
-    for call, times in alike(listed).values():
+    narrowest = narrowest_types(listed)
+    for (_, stored), (call, times) in alike(zip(listed, narrowest, strict=True)).items():
         work = work_of(call)
         least = 0 if work is None else work.least_flops
         if least:
-            dtype = product_type(call)
+            dtype = _fastest_type(product_type(call), stored, hardware)
             flops[dtype] = flops.get(dtype, 0) + times * least
         elif may_multiply(call.operator):
             left_out[f"{call.operator}: its products are not counted; the bound is at least this"] = None
@@ -243,12 +250,43 @@ def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False)
     )
 
 
-def alike(calls: Iterable[OperatorCall]) -> dict[Any, tuple[OperatorCall, int]]:
-    """Count equal calls."""
-    counts: dict[Any, tuple[OperatorCall, int]] = {}
-    for call in calls:
-        counts[call.alike] = call, counts.get(call.alike, (call, 0))[1] + 1
+def alike(calls: Iterable[tuple[OperatorCall, str]]) -> dict[tuple[Any, str], tuple[OperatorCall, int]]:
+    """Count equal calls, with a label of each."""
+    counts: dict[tuple[Any, str], tuple[OperatorCall, int]] = {}
+    for call, label in calls:
+        key = call.alike, label
+        counts[key] = call, counts.get(key, (call, 0))[1] + 1
     return counts
+
+
+def narrowest_types(calls: Iterable[OperatorCall]) -> list[str]:
+    """Return the narrowest type that an operand of each call was stored in, seen through operators without products.
+
+    A program that widens bf16 or fp8 before its products may form the products in the narrow type.
+    """
+    stored: dict[int | None, TensorArgument] = {}
+    types = []
+    for call in calls:
+        known = [
+            _narrower(tensor, stored.get(tensor.storage)) for tensor in call.inputs.values() if tensor.dtype in TYPES
+        ]
+        least = min(known, key=lambda tensor: tensor.element_bytes, default=None)
+        types.append("" if least is None else TYPES[least.dtype])
+        passed = None if multiplying(call.operator) else least
+        stored.update({result.storage: _narrower(result, passed) for result in results_of(call)})
+    return types
+
+
+def _narrower(tensor: TensorArgument, other: TensorArgument | None) -> TensorArgument:
+    return tensor if other is None or other.element_bytes >= tensor.element_bytes else other
+
+
+def _fastest_type(dtype: str, stored: str, hardware: Hardware) -> str:
+    """Return the type of products at the highest rate: that of the operator, or a narrower one of its operands."""
+    size = WIDTHS.get(dtype, 4)
+    if WIDTHS.get(stored, 4) >= size:
+        return dtype
+    return next((name for name in (stored, "bf16") if WIDTHS[name] < size and has_rates(hardware, name)), dtype)
 
 
 def _compute_terms(flops: Mapping[str, int], hardware: Hardware) -> tuple[dict[str, float], list[str]]:
@@ -283,7 +321,8 @@ def _at_capacity(calls: list[OperatorCall], hardware: Hardware) -> int:
         chip = (known.cached or 0) + (known.units or 1) * hardware.on_chip_per_block
     except SpecError:
         return 0
-    products = [(work, call) for call, _ in alike(filter(_stands_alone, calls)).values() if (work := work_of(call))]
+    alone = alike((call, "") for call in calls if _stands_alone(call))
+    products = [(work, call) for call, _ in alone.values() if (work := work_of(call))]
     products.sort(key=lambda each: -each[0].least_flops)
     most = 0
     for work, call in products[:LARGEST]:

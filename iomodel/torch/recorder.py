@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, NamedTuple
+from weakref import ref
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.torch.attention_calls import FLEX
@@ -13,6 +14,7 @@ from iomodel.torch.flex_masks import visited_blocks
 from iomodel.torch.operator_call import OperatorCall, TensorArgument
 from iomodel.torch.operator_work import multiplying
 from iomodel.torch.recurrent import GATES, LSTM
+from iomodel.torch.regions import covered
 from iomodel.workloads.masks.block_mask import BlockMask
 
 ALLOCATIONS = frozenset({
@@ -33,6 +35,7 @@ class Storages:
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, int, bool]] = {}
+        self.views: dict[int, list[tuple[Any, TensorArgument]]] = {}
 
     def place(self, tensor: Any, outside: bool) -> tuple[int, bool]:
         """Return the number of the storage of a tensor, and whether it was made before the recording."""
@@ -45,9 +48,24 @@ class Storages:
             entry = self.known[storage._cdata] = StorageWeakRef(storage), len(self.known), outside
         return entry[1], entry[2]
 
-    def alive(self) -> frozenset[int]:
-        """Return the numbers of the storages that something still refers to."""
-        return frozenset(number for reference, number, _ in self.known.values() if not reference.expired())
+    def note(self, tensor: Any, view: TensorArgument) -> None:
+        """Note a view of a storage that was made inside the recording."""
+        if view.storage is not None and not view.outside:
+            self.views.setdefault(view.storage, []).append((ref(tensor), view))
+
+    def alive(self) -> dict[int, int | None]:
+        """Return the numbers of the storages that something still refers to, with the bytes that live views cover [B].
+
+        None stands for a whole storage: one that autograd keeps, or that was made before the recording.
+        """
+        numbers = [number for reference, number, _ in self.known.values() if not reference.expired()]
+        return {number: self._covered(number) for number in numbers}
+
+    def _covered(self, number: int) -> int | None:
+        live = [(tensor, view) for reference, view in self.views.get(number, ()) if (tensor := reference()) is not None]
+        bases = {id(tensor._base) for tensor, _ in live}  # a view keeps its base alive, which nothing else may hold
+        views = [view for tensor, view in live if id(tensor) not in bases]
+        return covered(views) if views else None
 
 
 class Described(NamedTuple):
@@ -129,7 +147,10 @@ class Recorder:
                 arguments[name] = value
         inputs = {name: self.argument(tensor, outside=True) for name, tensor in tensors.items()}
         places = {tensor.storage for tensor in inputs.values()}
-        results = [self.argument(tensor) for tensor in _tensors(out)]
+        results = []
+        for tensor in _tensors(out):
+            results.append(self.argument(tensor))
+            self.storages.note(tensor, results[-1])
         new = tuple(tensor for tensor in results if tensor.storage not in places)
         written = tuple(name for name in tensors if name.split(".")[0] in facts.mutated) if facts.mutated else ()
         if facts.name in ALLOCATIONS or not (new or written):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -67,6 +68,14 @@ def test_half_of_the_bound_is_impossible(factor: float) -> None:
         assert gap.violated == {"memory": pytest.approx(1 / factor)}
     assert ProgramGap.from_json(gap.to_json()).below_bound == gap.below_bound
     assert str(gap)
+
+
+@given(st.integers(1, 1 << 20), st.integers(0, 1 << 22))
+def test_a_result_is_what_live_views_cover(size: int, alive: int) -> None:
+    places = tensor(0, size, outside=True), dataclasses.replace(tensor(1, size, kept=True), kept_bytes=alive)
+    call = OperatorCall("aten.relu", {"self": places[0]}, places[1:], pointwise=True)
+    assert traffic([call], GPU).bound().written_bytes == min(4 * size, alive)
+    assert OperatorCall.from_json(call.to_json()).outputs[0].kept_bytes == alive
 
 
 def test_a_gather_reads_the_rows_that_it_takes() -> None:
@@ -165,3 +174,21 @@ def test_a_repeated_program_finds_its_tensors_in_the_last_cache() -> None:
         assert again.seconds <= once.seconds
     with pytest.raises(InputError, match="warm: 1 given; allowed: True or False"):
         traffic(chain(1, 4), GPU, warm=1)
+
+
+@pytest.mark.parametrize(("stored", "device", "peak"), [
+    ("float8_e4m3fn", GPU, "fp8"), ("bfloat16", GPU, "bf16"), ("float32", GPU, "fp32"),
+    ("float8_e4m3fn", "a100-sxm4-80gb", "bf16"),
+])  # fmt: skip
+def test_widened_operands_multiply_at_the_peak_of_their_stored_type(stored: str, device: str, peak: str) -> None:
+    size = {"float8_e4m3fn": 1, "bfloat16": 2, "float32": 4}[stored]
+    weight = TensorArgument((256, 256), stored, size, storage=0, outside=True)
+    wide, scaled, x = tensor(1, 256, 256), tensor(2, 256, 256), tensor(3, 256, 256, outside=True)
+    calls = [
+        OperatorCall("aten._to_copy", {"self": weight}, (wide,)),
+        OperatorCall("aten.mul", {"self": wide}, (scaled,), pointwise=True),
+        OperatorCall("aten.mm", {"self": x, "mat2": scaled}, (tensor(4, 256, 256),)),
+        OperatorCall("aten.mm", {"self": tensor(4, 256, 256), "mat2": x}, (tensor(5, 256, 256, kept=True),)),
+    ]
+    flops = traffic(calls, device).bound().flops
+    assert flops == ({"fp32": 2 * 2 * 256**3} if peak == "fp32" else {peak: 2 * 256**3, "fp32": 2 * 256**3})

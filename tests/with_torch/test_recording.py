@@ -155,3 +155,15 @@ def test_the_examples_of_the_page_run() -> None:
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "torch.md", "exec"), names)
+
+
+@pytest.mark.parametrize(
+    ("kept", "rows"), [(lambda y: y, 100), (lambda y: y[:25], 25), (lambda y: y.split([30, 70])[0], 30)]
+)
+def test_a_result_is_what_live_views_cover(kept, rows):
+    with torch.device("meta"), torch.no_grad():
+        x = torch.empty(100, 4)
+        with TrafficMode("h100-sxm5") as mode:
+            result = kept(x + 1)
+    assert result.shape[0] == rows
+    assert mode.report().bound().written_bytes == 16 * rows
