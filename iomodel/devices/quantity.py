@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core.core_schema import no_info_before_validator_function
@@ -209,21 +209,38 @@ class _Figure:
         return {"anyOf": [{"type": "array", "items": plain} if self.key == "values" else plain, handler(schema)]}
 
 
+@dataclass(frozen=True)
+class Better:
+    """The direction in which a figure is better, all else equal, in the schema; "none" has a reason.
+
+    A better figure never makes a call slower. The innermost of several directions is that of the kind of figure.
+    """
+
+    direction: Literal["higher", "lower", "none"]
+    reason: str = ""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(schema) | {"better": self.direction} | ({"better_reason": self.reason} if self.reason else {})
+
+
+HIGHER, LOWER = Better("higher"), Better("lower")
+INSTRUCTION = Better("none", "a size of the instruction, which kernels divide their tiles by")
+
 _PART = UnitKind("B", 1, 2**30, whole=True, zero=True)
-Capacity = Annotated[Quantity, _Figure(UnitKind("B", 1, 10**15, whole=True))]
-Share = Annotated[Quantity, _Figure(UnitKind("B", 1, 2**30, whole=True))]
-Reserve = Annotated[Quantity, _Figure(_PART)]
-CarveOuts = Annotated[SizeList, _Figure(_PART, "values")]
-Bandwidth = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15))]
-Link = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15, zero=True))]
-Rate = Annotated[Quantity, _Figure(UnitKind("FLOP/s", 1e6, 1e19))]
-Ops = Annotated[Quantity, _Figure(UnitKind("OP/s", 1e6, 1e19))]
-Clock = Annotated[Quantity, _Figure(UnitKind("Hz", 1e6, 1e11))]
-Power = Annotated[Quantity, _Figure(UnitKind("W", 0.01, 1e6))]
-Time = Annotated[Quantity, _Figure(UnitKind("s", 1e-12, 1))]
-Duration = Annotated[Quantity, _Figure(UnitKind("s", 1e-9, 3600))]
-Clocks = Annotated[Quantity, _Figure(UnitKind("clk", 1, 1e6))]
-BytesPerClock = Annotated[Quantity, _Figure(UnitKind("B/clk", 1, 1e6))]
-FlopPerClock = Annotated[Quantity, _Figure(UnitKind("FLOP/clk", 1, 1e9))]
-OpsPerClock = Annotated[Quantity, _Figure(UnitKind("OP/clk", 1, 1e6))]
-Amount = Annotated[Quantity, _Figure(UnitKind("", 1, 1e9, whole=True))]
+Capacity = Annotated[Quantity, _Figure(UnitKind("B", 1, 10**15, whole=True)), HIGHER]
+Share = Annotated[Quantity, _Figure(UnitKind("B", 1, 2**30, whole=True)), HIGHER]
+Reserve = Annotated[Quantity, _Figure(_PART), LOWER]
+CarveOuts = Annotated[SizeList, _Figure(_PART, "values"), Better("none", "a list of sizes")]
+Bandwidth = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15)), HIGHER]
+Link = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15, zero=True)), HIGHER]
+Rate = Annotated[Quantity, _Figure(UnitKind("FLOP/s", 1e6, 1e19)), HIGHER]
+Ops = Annotated[Quantity, _Figure(UnitKind("OP/s", 1e6, 1e19)), HIGHER]
+Clock = Annotated[Quantity, _Figure(UnitKind("Hz", 1e6, 1e11)), HIGHER]
+Power = Annotated[Quantity, _Figure(UnitKind("W", 0.01, 1e6)), Better("none", "times follow from the clocks")]
+Time = Annotated[Quantity, _Figure(UnitKind("s", 1e-12, 1)), LOWER]
+Duration = Annotated[Quantity, _Figure(UnitKind("s", 1e-9, 3600)), LOWER]
+Clocks = Annotated[Quantity, _Figure(UnitKind("clk", 1, 1e6)), LOWER]
+BytesPerClock = Annotated[Quantity, _Figure(UnitKind("B/clk", 1, 1e6)), HIGHER]
+FlopPerClock = Annotated[Quantity, _Figure(UnitKind("FLOP/clk", 1, 1e9)), HIGHER]
+OpsPerClock = Annotated[Quantity, _Figure(UnitKind("OP/clk", 1, 1e6)), HIGHER]
+Amount = Annotated[Quantity, _Figure(UnitKind("", 1, 1e9, whole=True)), HIGHER]
