@@ -12,6 +12,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.headers import leaves_unread
 from iomodel.errors import InputError, IOModelError, shown, shown_name
@@ -72,7 +73,7 @@ class NamedData(PlainData):
 
 
 INTERNAL = {"derived", "unless_none", "keys", "enclosing", "later", "constructed", "deferring"}
-INTERNAL |= {"sketch", "element", "records", "headline"}
+INTERNAL |= {"sketch", "element", "records", "headline", "renamed"}
 """Attributes of results for the package itself."""
 
 
@@ -81,7 +82,8 @@ class Record(PlainData):
 
     `derived` names the properties that the plain form lists beside the fields, `unless_none` the fields that it leaves
     out where they are None, and `enclosing` the keys that an enclosing result adds. `later` holds the modules of types
-    of fields that are imported for type checkers alone.
+    of fields that are imported for type checkers alone. `renamed` has old spellings of attributes, each with the new
+    attribute and the words of the warning.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
@@ -89,6 +91,16 @@ class Record(PlainData):
     enclosing: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[Mapping[str, str]] = FrozenDict()
     later: ClassVar[Mapping[str, str]] = FrozenDict(Expr="sympy", Symbol="sympy")
+    renamed: ClassVar[Mapping[str, tuple[str, str]]] = FrozenDict()
+
+    if not TYPE_CHECKING:  # a checker knows the new spellings alone
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in type(self).renamed:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            new, words = type(self).renamed[name]
+            warn_renamed(f"{type(self).__name__}.{name}", words)
+            return getattr(self, new)
 
     def __dir__(self) -> list[str]:
         """List the attributes for readers of a result."""

@@ -147,7 +147,7 @@ def test_a_sweep_and_a_comparison_have_the_answers_of_each_call() -> None:
         assert found.hbm_bytes.sel(tokens=tokens, gate=gate, materialize=materialize) == moved
     w = iomodel.Recurrence(tokens=100, head_dim=16)
     compared = iomodel.compare(w, sram_bytes=20_000)
-    assert {solution.algorithm for solution in compared.solutions} == set(ALGORITHMS)
+    assert {solution.algorithm for solution in compared.answers} == set(ALGORITHMS)
     assert compared.best == min(
         (iomodel.solve(name, w, sram_bytes=20_000) for name in ALGORITHMS), key=lambda s: s.cost.hbm_bytes
     )
