@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core.core_schema import no_info_before_validator_function
@@ -16,6 +16,7 @@ from iomodel.errors import shown
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.fields import FieldInfo
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
@@ -45,6 +46,26 @@ Sources = Annotated[
 """Keys of specs/sources.yaml, or free text in a user's own file; one string stands for a list of one."""
 
 
+@dataclass(frozen=True)
+class Better:
+    """The direction in which a figure is better, all else equal; "none" has a reason.
+
+    A better figure makes no call slower. The last direction in the metadata of a field holds.
+    """
+
+    direction: Literal["higher", "lower", "none"]
+    reason: str = ""
+
+    @classmethod
+    def of(cls, field: FieldInfo) -> Iterator[tuple[str, str]]:
+        """Yield the entries of a field in the schema; none for a field that is no figure."""
+        metadata = [field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation))]
+        for better in [each for entries in metadata for each in entries if isinstance(each, cls)][-1:]:
+            yield "better", better.direction
+            if better.reason:
+                yield "better_reason", better.reason
+
+
 class Group(Model):
     """One mapping of a hardware file; an unknown key is rejected with the nearest known key."""
 
@@ -69,6 +90,8 @@ class Group(Model):
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, text in _field_docs(cls).items():
             properties[name]["description"] = text
+        for name, field in cls.model_fields.items():
+            properties[field.alias or name].update(Better.of(field))
         return schema
 
 
@@ -207,20 +230,6 @@ class _Figure:
             return handler(schema)
         plain: JsonSchemaValue = {"type": ["number", "string"], "minimum": 0}
         return {"anyOf": [{"type": "array", "items": plain} if self.key == "values" else plain, handler(schema)]}
-
-
-@dataclass(frozen=True)
-class Better:
-    """The direction in which a figure is better, all else equal, in the schema; "none" has a reason.
-
-    A better figure never makes a call slower. The innermost of several directions is that of the kind of figure.
-    """
-
-    direction: Literal["higher", "lower", "none"]
-    reason: str = ""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return handler(schema) | {"better": self.direction} | ({"better_reason": self.reason} if self.reason else {})
 
 
 HIGHER, LOWER = Better("higher"), Better("lower")
