@@ -69,6 +69,7 @@ WGMMA = replace(
     mma="warpgroup",
     sizes=(TALL, MMA.sizes[1]),
     architectures=("sm_90",),
+    repeated=True,
 )
 TCGEN05 = replace(
     WGMMA,
@@ -81,6 +82,7 @@ TCGEN05 = replace(
     sizes=((128, 256), MMA.sizes[1]),
     architectures=("sm_100", "sm_103"),
     tensor=(Shared(S, dtype="fp32"), Shared(O, dtype="fp32"), Shared(S, _PIPELINED, "io")),
+    repeated=False,
 )
 TCGEN05_SHORT = replace(
     TCGEN05,

@@ -454,7 +454,7 @@ def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     chosen = {**values.options(arguments), **given(arguments, TRACE, "most_events")}
     if arguments["heads_traced"] is not None:
         traced = arguments["heads_traced"]
-        chosen["heads"] = traced if traced == "all" else integer("heads_traced", traced)
+        chosen["traced_heads"] = traced if traced == "all" else integer("heads_traced", traced)
     most = SHOWN
     if arguments["events"] is not None:
         most = as_integer("events", integer("events", arguments["events"]), least=0)

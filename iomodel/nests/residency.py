@@ -114,6 +114,15 @@ class Residency(Record):
     parts : int
         Tiles of scores of a block that overlap like blocks, whatever its warps: 2 if products of one tile run while
         warps compute the softmax of another [-].
+    repeated : bool
+        True if warps without rows of their own compute those of others again.
+    restaged : bool
+        True if each product of a trip requests its operands from the L2 anew, and adds there to results that no phase
+        holds in registers.
+    most_blocks : int
+        Most blocks of a call, which share out the outer tiles of a head; 0 for a block for each tile [-].
+    added_clocks : float
+        Time of an SM for each byte of a sum that a trip loads and stores because no phase has it in registers [clk/B].
     """
 
     title: str
@@ -142,6 +151,10 @@ class Residency(Record):
     instruction_rows: int = 64
     parts: int = 1
     narrowest: int = 0
+    repeated: bool = False
+    restaged: bool = False
+    most_blocks: int = 0
+    added_clocks: float = 0.0
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # an equal shipped residency reads its tiles on first use
@@ -168,6 +181,12 @@ class Residency(Record):
     def operand_axes(self) -> frozenset[frozenset[str]]:
         """The axes of each operand in registers."""
         held = (fragment for phase in self.phases for fragment in phase if fragment.dtype == "io")
+        return frozenset(frozenset(axis.name for axis in fragment.tensor.axes) for fragment in held)
+
+    @property
+    def result_axes(self) -> frozenset[frozenset[str]]:
+        """The axes of each result in registers."""
+        held = (fragment for phase in self.phases for fragment in phase if fragment.dtype != "io")
         return frozenset(frozenset(axis.name for axis in fragment.tensor.axes) for fragment in held)
 
 

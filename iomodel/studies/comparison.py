@@ -373,6 +373,7 @@ _COLUMNS = (
     _Column("MFU [%]", lambda _, answer: f"{100 * answer.mfu:.1f}", _estimated, extra=True),
     _Column("bound by", _limit, _by_time, right=False),
     _Column(f"{labels.DRAM} [MB]", lambda _, answer: f"{answer.streamed_bytes / 1e6:,.0f}", _estimated, extra=True),
+    _Column(f"{labels.REQUESTS} [MB]", lambda _, answer: f"{answer.cost.hbm_bytes / 1e6:,.0f}", _by_time, extra=True),
     _Column("FLOPs", lambda _, answer: f"{answer.cost.flops:,}", _by_traffic, extra=True),
     _Column(f"{labels.OVER_REQUESTS} [FLOP/B]", lambda _, answer: f"{answer.cost.intensity:,.1f}", _by_traffic,
             extra=True),

@@ -9,6 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.arithmetic import larger
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
@@ -141,6 +142,11 @@ class Clock:
             took = self.elapsed(demand, self.rows, launched)
             total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
         return total
+
+    def idle(self, work: Sequence[KernelWork]) -> Any:
+        """Count the SMs without a block of the first kernel [-]."""
+        units = self.rates.units
+        return 0 if units is None or len(work) == 0 else larger(units - work[0].blocks, 0)
 
     def launched(self, launch: Launch, blocks: int = 1) -> Launched:
         """Describe a launch configuration to the time model, with so many blocks per SM."""

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.input_files import readable
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown, shown_name
+from iomodel.workloads.workload import Workload
 
 LARGEST_FILE = 128 << 20
 """Largest file of calls that is read [B]; a stream of 36,000 operators has 30 MB."""
@@ -176,6 +178,25 @@ class OperatorCall(Record):
         return tensor
 
 
+@dataclass(frozen=True)
+class OperatorWork:
+    """The products of one call of an operator."""
+
+    @property
+    def flops(self) -> int:
+        """FLOPs as the operator computes them [FLOP]."""
+        raise NotImplementedError
+
+    @property
+    def least_flops(self) -> int:
+        """FLOPs of the fastest algorithm that is known [FLOP]."""
+        return self.flops
+
+    def workload(self, _: OperatorCall) -> Workload | None:
+        """Return the workload that the theorems hold for, if the call is one."""
+        return None
+
+
 def kept_at_end(call: OperatorCall, alive: Collection[int]) -> OperatorCall:
     """Mark the tensors that a call makes or changes and that are alive at the end."""
     changed = {name: call.inputs[name] for name in call.written}
@@ -195,7 +216,7 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
         The file cannot be read, is larger than 128 MiB, or is no such file.
     """
     try:
-        size = Path(path).stat().st_size
+        size = readable(path).stat().st_size
         if size > LARGEST_FILE:
             raise InputError(f"path: {shown_name(path, LONGEST_PATH)} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
         text = Path(path).read_text(encoding="utf-8")

@@ -1034,3 +1034,17 @@ def test_pages_show_what_is_printed(run, line, output):
     rows = [re.escape(row.rstrip()).replace(r"\.\.\.", ".*") for row in output.strip().splitlines()]
     pattern = "".join("(?:.*\n)*" if row == ".*" else f"{row}\n" for row in rows)
     assert not rows or re.fullmatch(pattern, printed), printed
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("cost flash2 --q-len 1000 --head-dim 64 --block-q 64 --block-kv 128", ["query tiles (T_r) 16", "(T_c) 8"]),
+        ("estimate split_kv --hardware h100-sxm5 --q-len 1 --kv-len 65536 --head-dim 128", ["splits="]),
+        (f"compare flash2 --hardware h100-sxm5 {SHAPE}", ["requests"]),
+        (f"bounds flash2 {SHAPE} --sram-bytes 100KiB", ["N^2 d^2 / M for M >= d^2", "Saha and Ye, ICML 2024"]),
+    ],
+)
+def test_an_answer_has_the_figures_that_its_readers_ask_for(answer, line, says):
+    told = " ".join(answer(line).split())
+    assert all(words in told for words in says)

@@ -68,7 +68,7 @@ def test_its_formulas_and_its_trace_have_the_values_of_the_cost(case: Case) -> N
     assert {name: int(expr.xreplace(point)) for name, expr in formulas.writes.items()} == cost.writes
     for name, expr in formulas.quantities.items():
         assert expr.xreplace(point) == getattr(cost, {"footprint": "footprint_elements"}.get(name, name)), name
-    trace = iomodel.trace(case.algorithm, w, None, case.tiles, heads="all", **case.options)
+    trace = iomodel.trace(case.algorithm, w, None, case.tiles, traced_heads="all", **case.options)
     assert (trace.whole.reads, trace.whole.writes) == (cost.reads, cost.writes)
     assert (trace.whole.flops, trace.whole.exps) == (cost.flops, cost.exps)
     assert sum(1 for _ in trace.events) == trace.count
