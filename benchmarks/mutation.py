@@ -2,18 +2,21 @@
 
     python -m benchmarks.mutation [N] [--seed S] [--coverage .coverage] [--times times.xml] [--work FOLDER]
 
-A fault is one change at one place: a comparison, an arithmetic operator, a constant, `and` for `or`, a `not`, `min` for
-`max`, an answer of None, a statement left out. The sample is uniform over all places of all modules. Each
-fault is made in a copy of the tree, and tests are run until one fails: those that run its line, those that name its
-module, those that run anything of it, the quickest first, until they have used so many seconds (--budget). Which these
-are a coverage file with a context for each test says, made by either of
+A fault is one change at one place: a comparison, an arithmetic operator, a constant, an index, a unit, `and` for `or`,
+a `not`, `min` for `max`, two arguments exchanged, one left out, a branch that is always or never taken, an answer of
+None, a statement left out. The sample is uniform over all places of all modules, or has as many of each room
+(--by-room); --minutes ends it early. With --own, only tests of the module's room and laws count. Each fault is made in
+a copy of the tree, and tests are run until one fails: those that run its line, those that name its module, those that
+run anything of it, the quickest first, until they have used so many seconds (--budget). Which these are a coverage file
+with a context for each test says, made by either of
 
     python -m pytest -p benchmarks.line_contexts --junitxml=times.xml     (Python 3.12 or later, and quick)
     pytest --cov --cov-context=test --junitxml=times.xml                  (pytest-cov)
 
 Results are kept in FOLDER as JSON lines, so that a run may be stopped at any time and goes on where it was;
---table shows what there is. Survivors are shown as differences. Several processes share the work: --share 1/2 and
---share 2/2 at the same time, then once with --table.
+--table shows what there is. Survivors are shown as differences; with --probe N, each is asked N random questions, and
+those that change no answer are listed apart, as equal as far as that shows. Several processes share the work:
+--share 1/2 and --share 2/2 at the same time, then once with --table.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -67,6 +71,8 @@ SWAPS: dict[type, type] = {
     ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
     ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 }  # fmt: skip
+UNITS = {1000: 1024, 1024: 1000, 1e6: 1e3, 1e9: 2.0**30, 1e12: 1e9, 8: 1, 32: 8, 100: 1}
+"""Numbers of units, and those of a likely mistake."""
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceiling", "ceiling": "floor"}
 
 
@@ -102,10 +108,20 @@ def faults(node: ast.AST) -> Iterator[Callable[[Any], ast.AST | None]]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         yield put("value", node.value + 1)
         yield put("value", node.value - 1)
+        if node.value in UNITS:
+            yield put("value", UNITS[node.value])
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES:
         yield put("func", ast.Name(NAMES[node.func.id], ast.Load()))
+    elif isinstance(node, ast.Call):
+        if len(node.args) > 1 and not any(isinstance(arg, ast.Starred) for arg in node.args[:2]):
+            yield put("args", [node.args[1], node.args[0], *node.args[2:]])
+        if node.keywords and node.keywords[-1].arg is not None:
+            yield put("keywords", node.keywords[:-1])
     elif isinstance(node, ast.IfExp):
         yield put("test", ast.UnaryOp(ast.Not(), node.test))
+    elif isinstance(node, ast.If):
+        yield put("test", ast.Constant(True))
+        yield put("test", ast.Constant(False))
     elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
         yield put("value", ast.Constant(None))
     elif isinstance(node, ast.Raise | ast.AugAssign | ast.Break | ast.Continue) or (
@@ -205,6 +221,8 @@ class Tests:
             for path in sorted((tree / "tests").rglob("test_*.py"))
         }
         self.tree, self.most, self.spent = tree, most, spent
+        self.own: tuple[str, ...] = ("",)
+        """Beginnings of the paths of the tests that count."""
 
     def running(self, place: Place) -> list[str]:
         """The tests that run the line, a few of each file first."""
@@ -217,6 +235,7 @@ class Tests:
         return self._spread(every - set(self.running(place)))
 
     def _spread(self, tests: set[str]) -> list[str]:
+        tests = {test for test in tests if test.startswith(self.own)}
         files: dict[str, list[str]] = defaultdict(list)
         for test in sorted(tests, key=self._time):
             files[test.split("::")[0]].append(test)
@@ -315,6 +334,34 @@ def trial(path: Path, source: str, text: str, tests: list[str], work: Path, limi
     return "survived"
 
 
+def sampled(every: list[Place], number: int, seed: int, by_room: bool) -> list[Place]:
+    """Draw faults, from each room in turn if asked."""
+    drawn = Random(seed).sample(every, len(every))
+    if by_room:
+        rooms: dict[str, list[Place]] = defaultdict(list)
+        for place in drawn:
+            rooms[package_of(place.module)].append(place)
+        drawn = [place for turn in zip_longest(*rooms.values()) for place in turn if place is not None]
+    return drawn[:number]
+
+
+def asked(copy: Path, path: Path, source: str, text: str, number: int) -> bool:
+    """Check that a fault changes the answer to one of some random questions."""
+    old, new = copy.parent / f"answers-{number}.gz", copy.parent / "answers-new.gz"
+    tool = [sys.executable, "-m", "tests.support.answers"]
+    if not old.exists():
+        subprocess.run([*tool, "record", str(old), "--calls", str(number)], cwd=copy, check=True, capture_output=True)
+    path.write_text(text, encoding="utf-8")
+    try:
+        done = [
+            subprocess.run([*tool, *step, str(old), str(new)], cwd=copy, capture_output=True, check=False).returncode
+            for step in (["replay"], ["compare"])
+        ]
+    finally:
+        path.write_text(source, encoding="utf-8")
+    return any(done)
+
+
 def interval(killed: int, tried: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share."""
     z, share = 1.96, killed / tried
@@ -332,7 +379,7 @@ def report(console: Console, results: list[dict[str, Any]], every: int) -> None:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for one in results:
         for key in (package_of(one["module"]), "all"):
-            counts[key][one["outcome"]] += 1
+            counts[key]["equal" if one.get("equal") else one["outcome"]] += 1
     table = Table(title=f"{len(results)} of {every:,} faults", title_justify="left")
     for column in (
         "package",
@@ -341,20 +388,22 @@ def report(console: Console, results: list[dict[str, Any]], every: int) -> None:
         "of which by time",
         "survived",
         "no test",
+        "equal",
         "share noticed",
     ):
         table.add_column(column, justify="left" if column == "package" else "right")
     for name in sorted(counts, key=lambda key: (key == "all", key)):
         at = counts[name]
         killed = at["killed"] + at["time"]
-        tried = sum(at.values())
-        low, high = interval(killed, tried)
-        share = f"{killed / tried:.1%} ({low:.0%} to {high:.0%})"
-        columns = (tried, killed, at["time"], at["survived"], at["no test"])
+        tried = sum(at.values()) - at["equal"]
+        low, high = interval(killed, tried) if tried else (0.0, 1.0)
+        share = f"{killed / max(1, tried):.1%} ({low:.0%} to {high:.0%})"
+        columns = (tried, killed, at["time"], at["survived"], at["no test"], at["equal"])
         table.add_row(name, *map(str, columns), share)
     for one in results:
         if one["outcome"] in ("survived", "no test"):
-            console.print(f"\n{one['outcome']}: {one['difference']}", markup=False, highlight=False, soft_wrap=True)
+            told = "changes no answer that was asked" if one.get("equal") else one["outcome"]
+            console.print(f"\n{told}: {one['difference']}", markup=False, highlight=False, soft_wrap=True)
     console.print(table)
 
 
@@ -404,6 +453,10 @@ def main() -> int:
     )
     parser.add_argument("--again", action="store_true", help="judge those that survived again, with many more tests")
     parser.add_argument("--only", action="append", metavar="PATH", help="sample these files or folders: iomodel/triton")
+    parser.add_argument("--by-room", action="store_true", help="as many of each room")
+    parser.add_argument("--own", action="store_true", help="count tests of the module's room and laws alone")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no fault after so many minutes")
+    parser.add_argument("--probe", type=int, default=0, metavar="N", help="ask N questions of each survivor")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="this process takes every N-th, from the I-th on")
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
     parser.add_argument("--table", action="store_true", help="judge nothing, and show what there is")
@@ -419,7 +472,7 @@ def main() -> int:
         copy_tree(Path(given.source), copy)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is changed is put back
     every = [place for place in places(Path(given.source)) if place.module.startswith(tuple(given.only or [""]))]
-    chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
+    chosen = sampled(every, given.faults, given.seed, given.by_room)
     log = work / f"seed-{given.seed}.jsonl"  # of one sample: another --only has another folder
     judged = _kept(log)
     if given.table:
@@ -437,7 +490,11 @@ def main() -> int:
         importlib.import_module(library)
     compile_tests(copy)
 
+    end = time.monotonic() + 60 * given.minutes
     for place in track(mine[first - 1 :: processes], "faults"):
+        if time.monotonic() > end:
+            break
+        tests.own = (f"tests/{package_of(place.module)}/", "tests/laws/") if given.own else ("",)
         path = copy / place.module
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
@@ -452,6 +509,8 @@ def main() -> int:
                 break
         told = {"outcome": found, "tests": len(running), "most": tests.most, "difference": difference}
         told["seconds"] = round(spent() - before, 1)
+        if given.probe and found in ("survived", "no test"):
+            told["equal"] = not asked(copy, path, source, text, given.probe)
         result = {**place._asdict(), **told}
         with log.open("a") as file:
             file.write(json.dumps(result) + "\n")

@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from iomodel.cli.numbers import integer, integers, readable, reason
+from iomodel.cli.numbers import LARGEST_TEXT, integer, integers, reason
+from iomodel.common.input_files import readable
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.workloads.call import Mask, MaskName
@@ -75,7 +76,7 @@ def _distance(field: str, text: str) -> int:
 def _blocks(path: str, block_q: int, block_kv: int) -> BlockMask:
     """Read the mask from a table written by `numpy.save`, without executing anything in the file."""
     try:
-        with readable(path).open("rb") as file:
+        with readable(path, LARGEST_TEXT).open("rb") as file:
             table = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         cause = reason(error) if isinstance(error, OSError) else "not a file of numpy.save"

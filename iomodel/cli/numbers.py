@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from errno import EFBIG, EINVAL, EISDIR
-from pathlib import Path
 
+from iomodel.common.input_files import readable
 from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, count
 from iomodel.common.units import UnitKind
 from iomodel.errors import InputError, shown
 
 _DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
-_LARGEST_FILE = 64 * 2**20
+LARGEST_TEXT = 64 * 2**20
 """Largest file of lengths or blocks, far above useful sizes [B]."""
 
 
@@ -135,21 +134,9 @@ def _entries(field: str, text: str) -> list[str]:
 
 def _text(field: str, path: str) -> str:
     try:
-        return readable(path).read_text(encoding="utf-8-sig")
+        return readable(path, LARGEST_TEXT).read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise InputError(f"{field}: {shown(path)} cannot be read ({reason(error)}); allowed: a text file") from None
-
-
-def readable(path: str) -> Path:
-    """Check that a file exists and has a readable size, or raise OSError or ValueError."""
-    file = Path(path)
-    if file.is_dir():
-        raise OSError(EISDIR, "is a directory")
-    if file.exists() and not file.is_file():
-        raise OSError(EINVAL, "not a regular file")
-    if file.stat().st_size > _LARGEST_FILE:
-        raise OSError(EFBIG, f"{file.stat().st_size:,} B exceed the limit of {_LARGEST_FILE:,} B")
-    return file
 
 
 def reason(error: Exception) -> str:

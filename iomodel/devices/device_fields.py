@@ -6,12 +6,15 @@ an Apple GPU core. Peaks are dense and accumulate in fp32 unless the name says o
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from iomodel.common.validation import Count
 from iomodel.devices.quantity import (
+    INSTRUCTION,
+    LOWER,
     Amount,
     Bandwidth,
+    Better,
     BytesPerClock,
     Capacity,
     CarveOuts,
@@ -52,10 +55,10 @@ class Cache(Group):
 class L2(Cache):
     """The L2 cache, which may be the sum of private ones."""
 
-    slices: Amount | None = None
+    slices: Annotated[Amount, Better("none", "more private caches are smaller ones")] | None = None
     """Private caches of equal size that the capacity is the sum of, one per die; 1 if not given. Thread blocks are
     dealt to them in turn by their numbers."""
-    partitions: Amount | None = None
+    partitions: Annotated[Amount, LOWER] | None = None
     """Parts of one coherent cache, each of which caches what the SMs next to it access; 1 if not given. A line may be
     in all of them."""
 
@@ -73,7 +76,7 @@ class OnChip(Group):
     """Capacity divided between the L1 cache and shared memory."""
     carve_outs: CarveOuts | None = None
     """Configurable sizes of shared memory."""
-    allocation_granularity: Share | None = None
+    allocation_granularity: Annotated[Share, LOWER] | None = None
     bandwidth_per_clock_per_sm: BytesPerClock | None = None
     read_bandwidth_per_sm: Bandwidth | None = None
     total: Capacity | None = None
@@ -112,12 +115,12 @@ class Limits(Group):
     threads_per_sm: Amount | None = None
     warps_per_sm: Amount | None = None
     blocks_per_sm: Amount | None = None
-    warp_size: Amount | None = None
+    warp_size: Annotated[Amount, INSTRUCTION] | None = None
     """Threads in a warp, or in AMD's wavefront."""
     registers_per_sm: Amount | None = None
     """Registers of 32 bits."""
     registers_per_thread: Amount | None = None
-    register_granularity_per_warp: Amount | None = None
+    register_granularity_per_warp: Annotated[Amount, LOWER] | None = None
 
 
 class ClockRates(Group):
@@ -154,13 +157,13 @@ class Peak(Group):
 class Mma(Group):
     """The matrix instruction: its smallest tile multiplies m x k by k x n."""
 
-    rows: Amount | None = None
+    rows: Annotated[Amount, INSTRUCTION] | None = None
     """m, for one warp."""
-    warpgroup_rows: Amount | None = None
+    warpgroup_rows: Annotated[Amount, INSTRUCTION] | None = None
     """m, for four warps that multiply together."""
-    columns: Amount | None = None
+    columns: Annotated[Amount, INSTRUCTION] | None = None
     """n, for one warp or four."""
-    depth: Share | None = None
+    depth: Annotated[Share, INSTRUCTION] | None = None
     """k in bytes; the number of elements follows from their size."""
     warp_fp16_per_clock_per_sm: FlopPerClock | None = None
     """Dense fp16 matrix FLOPs of one SM per clock with the single-warp instruction, where the warpgroup's is faster."""

@@ -13,13 +13,14 @@ from iomodel.errors import SpecError
 CAPACITY = ("memory.hbm.capacity", "memory.hbm.capacity_reported")
 BANDWIDTH = ("memory.hbm.bandwidth", *(f"measured.hbm_{name}" for name in ("copy", "triad", "read", "write")))
 UNITS = ("compute.units",)
+RATES = ("compute.peak.", "measured.gemm_", "measured.best_gemm_")
+"""Beginnings of the paths of matrix rates of the chip."""
 PER_CLOCK = ("compute.fp16_per_clock_per_sm", "compute.mma.warp_fp16_per_clock_per_sm")
 
 
 def matrix(device: Hardware) -> tuple[str, ...]:
     """List the paths of every matrix rate: stated peaks, measured rates, and the rates of one SM per clock."""
-    peaks = tuple(path for path in device.quantities if path.startswith(("compute.peak.", "measured.gemm_")))
-    return (*peaks, *PER_CLOCK)
+    return (*(path for path in device.quantities if path.startswith(RATES)), *PER_CLOCK)
 
 
 def figure(device: Hardware, path: str, needed_for: str) -> float:

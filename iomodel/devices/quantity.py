@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core.core_schema import no_info_before_validator_function
@@ -16,6 +16,7 @@ from iomodel.errors import shown
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.fields import FieldInfo
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
@@ -45,6 +46,26 @@ Sources = Annotated[
 """Keys of specs/sources.yaml, or free text in a user's own file; one string stands for a list of one."""
 
 
+@dataclass(frozen=True)
+class Better:
+    """The direction in which a figure is better, all else equal; "none" has a reason.
+
+    A better figure makes no call slower. The last direction in the metadata of a field holds.
+    """
+
+    direction: Literal["higher", "lower", "none"]
+    reason: str = ""
+
+    @classmethod
+    def of(cls, field: FieldInfo) -> Iterator[tuple[str, str]]:
+        """Yield the entries of a field in the schema; none for a field that is no figure."""
+        metadata = [field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation))]
+        for better in [each for entries in metadata for each in entries if isinstance(each, cls)][-1:]:
+            yield "better", better.direction
+            if better.reason:
+                yield "better_reason", better.reason
+
+
 class Group(Model):
     """One mapping of a hardware file; an unknown key is rejected with the nearest known key."""
 
@@ -69,6 +90,8 @@ class Group(Model):
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, text in _field_docs(cls).items():
             properties[name]["description"] = text
+        for name, field in cls.model_fields.items():
+            properties[field.alias or name].update(Better.of(field))
         return schema
 
 
@@ -209,21 +232,24 @@ class _Figure:
         return {"anyOf": [{"type": "array", "items": plain} if self.key == "values" else plain, handler(schema)]}
 
 
+HIGHER, LOWER = Better("higher"), Better("lower")
+INSTRUCTION = Better("none", "a size of the instruction, which kernels divide their tiles by")
+
 _PART = UnitKind("B", 1, 2**30, whole=True, zero=True)
-Capacity = Annotated[Quantity, _Figure(UnitKind("B", 1, 10**15, whole=True))]
-Share = Annotated[Quantity, _Figure(UnitKind("B", 1, 2**30, whole=True))]
-Reserve = Annotated[Quantity, _Figure(_PART)]
-CarveOuts = Annotated[SizeList, _Figure(_PART, "values")]
-Bandwidth = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15))]
-Link = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15, zero=True))]
-Rate = Annotated[Quantity, _Figure(UnitKind("FLOP/s", 1e6, 1e19))]
-Ops = Annotated[Quantity, _Figure(UnitKind("OP/s", 1e6, 1e19))]
-Clock = Annotated[Quantity, _Figure(UnitKind("Hz", 1e6, 1e11))]
-Power = Annotated[Quantity, _Figure(UnitKind("W", 0.01, 1e6))]
-Time = Annotated[Quantity, _Figure(UnitKind("s", 1e-12, 1))]
-Duration = Annotated[Quantity, _Figure(UnitKind("s", 1e-9, 3600))]
-Clocks = Annotated[Quantity, _Figure(UnitKind("clk", 1, 1e6))]
-BytesPerClock = Annotated[Quantity, _Figure(UnitKind("B/clk", 1, 1e6))]
-FlopPerClock = Annotated[Quantity, _Figure(UnitKind("FLOP/clk", 1, 1e9))]
-OpsPerClock = Annotated[Quantity, _Figure(UnitKind("OP/clk", 1, 1e6))]
-Amount = Annotated[Quantity, _Figure(UnitKind("", 1, 1e9, whole=True))]
+Capacity = Annotated[Quantity, _Figure(UnitKind("B", 1, 10**15, whole=True)), HIGHER]
+Share = Annotated[Quantity, _Figure(UnitKind("B", 1, 2**30, whole=True)), HIGHER]
+Reserve = Annotated[Quantity, _Figure(_PART), LOWER]
+CarveOuts = Annotated[SizeList, _Figure(_PART, "values"), Better("none", "a list of sizes")]
+Bandwidth = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15)), HIGHER]
+Link = Annotated[Quantity, _Figure(UnitKind("B/s", 1e6, 1e15, zero=True)), HIGHER]
+Rate = Annotated[Quantity, _Figure(UnitKind("FLOP/s", 1e6, 1e19)), HIGHER]
+Ops = Annotated[Quantity, _Figure(UnitKind("OP/s", 1e6, 1e19)), HIGHER]
+Clock = Annotated[Quantity, _Figure(UnitKind("Hz", 1e6, 1e11)), HIGHER]
+Power = Annotated[Quantity, _Figure(UnitKind("W", 0.01, 1e6)), Better("none", "times follow from the clocks")]
+Time = Annotated[Quantity, _Figure(UnitKind("s", 1e-12, 1)), LOWER]
+Duration = Annotated[Quantity, _Figure(UnitKind("s", 1e-9, 3600)), LOWER]
+Clocks = Annotated[Quantity, _Figure(UnitKind("clk", 1, 1e6)), LOWER]
+BytesPerClock = Annotated[Quantity, _Figure(UnitKind("B/clk", 1, 1e6)), HIGHER]
+FlopPerClock = Annotated[Quantity, _Figure(UnitKind("FLOP/clk", 1, 1e9)), HIGHER]
+OpsPerClock = Annotated[Quantity, _Figure(UnitKind("OP/clk", 1, 1e6)), HIGHER]
+Amount = Annotated[Quantity, _Figure(UnitKind("", 1, 1e9, whole=True)), HIGHER]

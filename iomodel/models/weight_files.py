@@ -13,6 +13,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from iomodel.common.input_files import readable
 from iomodel.errors import SpecError, reason_of, shown
 from iomodel.workloads.dtypes import GGML_BLOCKS
 
@@ -101,7 +102,7 @@ def read_weights(path: str) -> WeightFile:
         The file cannot be read, or its header is damaged.
     """
     try:
-        with Path(path).open("rb") as file:
+        with readable(path).open("rb") as file:
             start = file.read(4)
             file.seek(0)
             if start == b"GGUF":

@@ -15,7 +15,7 @@ from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError, SpecError
+from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
@@ -191,9 +191,24 @@ def placements(
     options: dict[str, Any],
     kind: FormulaKind,
 ) -> list[Placement]:
-    """Place the layouts of an implementation on a device; raise InputError if no kernel supports the workload."""
+    """Place the layouts of an implementation on a device.
+
+    Raises
+    ------
+    InputError : no kernel supports the workload.
+    InfeasibleError : every launch has more threads than a block of the device.
+    """
     layouts, device = layouts_for(algorithm, workload, hardware, implementation), device_of(hardware)
-    return [_placed(algorithm, workload, device, residency, options, kind) for residency in layouts]
+    placed = [_placed(algorithm, workload, device, residency, options, kind) for residency in layouts]
+    if not any(placement.launches() for placement in placed):
+        least = min(placement.threads(warps) for placement in placed for warps in placement.residency.warps)
+        raise InfeasibleError(
+            f"limits.threads_per_block: {device.threads_per_block:,} threads on {hardware.name}; allowed: {least:,} or "
+            f"more, for {implementation.name}",
+            least=least,
+            unit="threads",
+        )
+    return placed
 
 
 def layouts_for(

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from iomodel.common.input_files import readable
 from iomodel.errors import InputError, reason_of, shown
 
 LARGEST = 1 << 28
@@ -197,7 +198,7 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
         The file cannot be read, or is none of these.
     """
     try:
-        with Path(path).open("rb") as file:
+        with readable(path).open("rb") as file:
             content = file.read(LARGEST + 1)
     except (OSError, ValueError) as error:
         raise InputError(

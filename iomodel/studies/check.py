@@ -10,7 +10,7 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.counting.choice import split_choice
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
-from iomodel.errors import InputError
+from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import Check, Outcomes, by_launch, check_layer, excess, in_memory, launches_at, misfits
@@ -96,12 +96,12 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
         cost = question.bound({}).at(sizes)
         return in_memory(question.algorithm, call, question.device, cost, question.implementation is None)
     tried: list[tuple[Implementation, Outcomes]] = []
-    refusal: InputError | None = None
+    refusal: InputError | InfeasibleError | None = None
     others: list[str] = []
     for each in question.ranked:
         try:
             tried.append((each, _of_kernels(question.by(each), sizes, given)))
-        except InputError as error:  # warps and stages that no kernel of it is launched with, say
+        except (InputError, InfeasibleError) as error:  # warps and stages that no kernel of it is launched with, say
             refusal = refusal or error
             others.append(f"{each.name}: {error}")
     if not tried:

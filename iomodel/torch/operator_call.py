@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.input_files import readable
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown, shown_name
@@ -225,7 +226,7 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
         The file cannot be read, is larger than 128 MiB, or is no such file.
     """
     try:
-        size = Path(path).stat().st_size
+        size = readable(path).stat().st_size
         if size > LARGEST_FILE:
             raise InputError(f"path: {shown_name(path, LONGEST_PATH)} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
         text = Path(path).read_text(encoding="utf-8")

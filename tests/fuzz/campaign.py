@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import iomodel
-from tests.fuzz import calls, checkpoints, files, lines, questions, reports, serving
+from tests.fuzz import calls, checkpoints, files, lines, questions, reports, serving, tools
 from tests.fuzz.law import LIMIT, BrokenError, Case, held
 
 SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
@@ -30,6 +30,7 @@ SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
     "maps": (2, questions.tile_map),
     "formulas": (4, questions.formula),
     "requests": (5, questions.request),
+    "tools": (5, tools.tool),
 }
 """How often each surface is drawn, and what draws from it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ import sympy
 import iomodel
 from iomodel.cli.app import main
 from iomodel.errors import shown
+from iomodel.models.weight_files import read_weights
 from iomodel.nests.symbols import N_q
+from iomodel.planning.benchmark_files import read_benchmark
 from iomodel.studies.sweeps.sweep import sweep
 
 W = iomodel.Attention(q_len=20, head_dim=4)
@@ -368,3 +371,16 @@ def test_tiles_of_a_long_and_a_short_sequence_are_searched_soon() -> None:
     started = time.process_time()
     assert iomodel.solve("split_kv", w, "h200-sxm").seconds > 0
     assert time.process_time() - started < 8
+
+
+def simulated(path: str) -> object:
+    return iomodel.simulate("llama-3-8b", "h100-sxm5", arrivals=path, batch=2)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+@pytest.mark.parametrize("read", [iomodel.torch.read_calls, simulated, read_benchmark, read_weights])
+def test_a_pipe_is_refused_before_it_is_read(read: Callable[[str], object], tmp_path: Path) -> None:
+    """So is a device such as /dev/zero, which never ends."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero"):
+        assert "not a regular file" in refused(lambda path=path: read(path))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from benchmarks.mutation import Place, code_of, mutated, package_of, sampled
+from benchmarks.mutation import faults as random_faults
 from benchmarks.planted_faults import Fault, faults
 
 ROOT = Path(__file__).parents[2]
@@ -40,3 +43,30 @@ def test_a_fault_without_its_place_is_refused() -> None:
     for text in ("", "a a"):
         with pytest.raises(ValueError, match=r"^x\.py: \d occurrences of 'a'"):
             fault.planted(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("a < b", ["a <= b"]),
+        ("a * 1024", ["a // 1024", "a * 1025", "a * 1023", "a * 1000"]),
+        ("rows[0]", ["rows[1]", "rows[-1]"]),
+        ("x = f(a, b, size=c)", ["x = f(b, a, size=c)", "x = f(a, b)"]),
+        ("x = max(a, b)", ["x = min(a, b)"]),
+        ("if a:\n    b", ["if True:\n    b", "if False:\n    b"]),
+        ("not a", ["a"]),
+    ],
+)
+def test_random_faults_are_of_every_kind(source: str, made: list[str]) -> None:
+    nodes = enumerate(code_of(ast.parse(source)))
+    every = [Place("m", number, fault, 1) for number, node in nodes for fault, _ in enumerate(random_faults(node))]
+    assert [mutated(source, place)[0] for place in every] == made
+
+
+def test_a_sample_by_room_has_as_many_of_each() -> None:
+    modules = ["iomodel/a/m.py"] * 100 + ["iomodel/b/m.py"] * 30 + ["iomodel/m.py"] * 20
+    every = [Place(module, number, 0, 1) for number, module in enumerate(modules)]
+    counts = Counter(package_of(place.module) for place in sampled(every, 60, 0, by_room=True))
+    assert counts.keys() == {package_of(place.module) for place in every}
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert len(sampled(every, 60, 0, by_room=False)) == 60

@@ -89,3 +89,17 @@ def test_the_command(capsys):
     assert "TPOT with the transfer" in capsys.readouterr().out
     assert main(shlex.split(typed.replace("--link 2e10", ""))) == 2
     assert capsys.readouterr().err.startswith("iomodel: link: not given")
+
+
+@pytest.mark.parametrize("output", [1, 16])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_groups_of_a_replica_send_and_receive_at_the_same_time(groups, output):
+    """On a slow link, each pool serves as many requests as its devices pass on: every group those of its own."""
+    layout = Layout(tensor_parallel=2, expert_parallel=2 * groups)
+    assert layout.data_parallel == groups
+    link, name = 1e6, "qwen3-30b-a3b"
+    found = disaggregate(name, H100, H100, prompt=2000, output=output, link=link,
+                         prefill_layout=layout, decode_layout=layout)  # fmt: skip
+    each = model(name).kv_bytes(2000) / 2  # a device has half of the heads
+    assert found.prefill.requests_per_second == pytest.approx(groups * link / each)
+    assert found.decode.requests_per_second == pytest.approx(groups * link / each, rel=1e-3)

@@ -15,29 +15,10 @@ from iomodel.algorithms import algorithm
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import demands
-from tests.support.device_edits import edited, scaled
-from tests.support.inside import Quantity, has_rates, kind_of, matrix, rates, structural
+from tests.support.device_edits import bettered, directed, scaled
+from tests.support.inside import has_rates, kind_of, matrix, rates, structural
 
 NEAR = 1 + 1e-9
-COSTS = ("reserved_per_block", "granularity", "latency", "kernel_launch", "graph_node")
-"""Figures of which less is better."""
-SHAPES = (
-    "compute.mma.rows",
-    "compute.mma.warpgroup_rows",
-    "compute.mma.columns",
-    "compute.mma.depth",
-    "limits.warp_size",
-    "memory.l2.slices",
-)
-"""Sizes of an instruction, and numbers of parts of the L2: neither more nor less of them is better."""
-SHARED_OUT = tuple(
-    name
-    for name in list_hardware()
-    if "compute.units" in (figures_of := hardware(name).quantities)
-    and (not {"compute.clock.boost", "compute.clock.tensor"} & figures_of.keys() or "measured.exp" in figures_of)
-)
-"""Devices without a clock on file, or with exponentials that were measured for all SMs together: the SMs share out the
-peak or the measured rate, so that more SMs are smaller ones."""
 
 DECODE = iomodel.Attention(batch=4, heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128, dtype="bf16")
 PREFILL = iomodel.Attention(heads=16, q_len=2048, head_dim=128, dtype="bf16", mask="causal")
@@ -57,25 +38,6 @@ CALLS: list[tuple[str, iomodel.Attention, dict[str, int], dict[str, object]]] = 
     ("standard", PREFILL, {}, {}),
     ("eager", PREFILL.model_copy(update={"q_len": 1000, "kv_len": 1000}), {}, {}),
 ]
-
-
-def figures(device: Hardware) -> list[str]:
-    """The paths of the figures that a law speaks of."""
-    return [
-        path
-        for path, figure in device.quantities.items()
-        if isinstance(figure, Quantity)
-        and path not in SHAPES
-        and not path.startswith(("power", "measured.attention"))
-        and not (path == "compute.units" and device.id in SHARED_OUT)
-    ]
-
-
-def bettered(device: Hardware, path: str, factor: float) -> Hardware:
-    figure = device.quantities[path]
-    assert isinstance(figure, Quantity)
-    value = figure.value / factor if any(word in path for word in COSTS) else figure.value * factor
-    return edited(device, {path: int(value) if isinstance(figure.value, int) else value})
 
 
 def seconds(call: int, device: Hardware, length: int | None = None, kernels: str | None = None) -> float | None:
@@ -100,7 +62,7 @@ def test_no_figure_that_is_raised_makes_a_time_grow(name: str) -> None:
     """Half as much again of each figure in turn; other factors are drawn below."""
     device, factor = hardware(name), 1.5
     before = {call: time for call in range(len(CALLS)) if (time := seconds(call, device)) is not None}
-    for path in figures(device):
+    for path in directed(device):
         better = bettered(device, path, factor)
         for call, time in before.items():
             after = seconds(call, better)
@@ -110,7 +72,7 @@ def test_no_figure_that_is_raised_makes_a_time_grow(name: str) -> None:
 @given(data=st.data(), name=st.sampled_from(list_hardware()), factor=st.floats(1, 20))
 def test_any_figure_of_any_device(data: st.DataObject, name: str, factor: float) -> None:
     device = hardware(name)
-    path, call = data.draw(st.sampled_from(figures(device))), data.draw(st.integers(0, len(CALLS) - 1))
+    path, call = data.draw(st.sampled_from(directed(device))), data.draw(st.integers(0, len(CALLS) - 1))
     length = data.draw(st.integers(1, 5000))
     before, after = (seconds(call, one, length) for one in (device, bettered(device, path, factor)))
     assume(before is not None and after is not None)
@@ -137,7 +99,7 @@ def test_no_raised_rate_makes_a_time_grow_whatever_the_order_of_blocks(
         sizes = {"heads": draw.choice([8, 24]), "batch": draw.choice([1, 3]), "q_len": draw.choice([1000, 4096])}
         call = iomodel.Attention(**sizes, head_dim=128, mask=mask, dtype="bf16")
         before = iomodel.estimate(name, call, device, implementation=kernels, packed=False)
-        for path in figures(device):
+        for path in directed(device):
             if path.startswith("limits."):
                 continue
             better = bettered(device, path, draw.choice([1.1, 1.5, 3.0]))
@@ -181,7 +143,7 @@ def test_no_raised_figure_makes_a_kernel_slower_on_an_edited_device(name: str) -
             ).seconds
 
         factor = draw.uniform(1, 5)
-        path = draw.choice([*figures(device), "every matrix rate"])
+        path = draw.choice([*directed(device), "every matrix rate"])
         better = (
             scaled(device, matrix(device).__contains__, factor)
             if path == "every matrix rate"

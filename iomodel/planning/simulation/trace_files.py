@@ -15,6 +15,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
+from iomodel.common.input_files import readable
 from iomodel.common.progress import watched
 from iomodel.errors import InputError, reason_of, shown
 from iomodel.errors.synonyms import SAME, key
@@ -106,7 +107,7 @@ def read_file(path: str | Path, *, timed: bool, most: int | None = None) -> Trac
     """
     limit = min(most or MOST_ROWS, MOST_ROWS)
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        with readable(path).open(newline="", encoding="utf-8-sig") as file:
             start = file.read(1 << 12).lstrip()[:1]
             file.seek(0)
             return _json(file, timed, limit) if start in ("{", "[") else _csv(file, timed, limit)
