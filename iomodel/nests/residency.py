@@ -114,6 +114,9 @@ class Residency(Record):
     parts : int
         Tiles of scores of a block that overlap like blocks, whatever its warps: 2 if products of one tile run while
         warps compute the softmax of another [-].
+    compiled : str
+        Kind of Triton kernel (:mod:`iomodel.placement.triton_check`) whose compiler decides the bytes, the registers
+        and whether a tile has this layout; `shared` and `phases` then say only which tiles lie there.
     """
 
     title: str
@@ -142,6 +145,7 @@ class Residency(Record):
     instruction_rows: int = 64
     parts: int = 1
     narrowest: int = 0
+    compiled: str = ""
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # an equal shipped residency reads its tiles on first use

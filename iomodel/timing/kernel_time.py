@@ -57,7 +57,8 @@ class Launched:
 
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
     kernels leave loads to other warps. `blocks_per_sm`, `exposed`, `stages` and `warps` may be arrays; `layouts` are
-    then the layouts of their points, each with a mask, in place of `layout`.
+    then the layouts of their points, each with a mask, in place of `layout`. A block stores and loads `spilled` bytes
+    of registers in each iteration, in the L1 and beyond it; `repeated` warps compute the same rows.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
@@ -67,6 +68,8 @@ class Launched:
     warps: Any = None
     specialized: bool = False
     layouts: tuple[tuple[Any, WarpLayout], ...] = ()
+    spilled: tuple[Any, Any] = (0.0, 0.0)
+    repeated: Any = 1
 
     def shared_bytes(self, demand: KernelWork) -> Any:
         """Compute the bytes read from and written to shared memory [B]."""
@@ -253,7 +256,19 @@ def elapsed(
         at_best = demand.flops / rates.reached
         on_chip["matrix"] = pick(at_best > seconds, at_best, on_chip["matrix"])
         seconds = larger(seconds, at_best)
-    return Elapsed(seconds + launch, on_chip, steps, tail, waves, streamed, at_once)
+    spills = _spills(demand, rates, launched)
+    if anywhere(spills):
+        on_chip["spills"] = spills
+    return Elapsed(seconds + spills + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _spills(demand: KernelWork, rates: Rates, launched: Launched) -> Any:
+    """Time the registers that are stored and loaded in each iteration, which no product hides [s]."""
+    near, far = launched.spilled
+    beyond = rates.l2 or rates.hbm
+    if not demand.products or rates.shared is None:
+        return 0.0
+    return 2 * demand.trips * (near / rates.shared + far / beyond)
 
 
 def _by_pages(demand: KernelWork, workload: Rows | VarlenAttention | None, execution: Execution) -> Any:
@@ -411,8 +426,9 @@ def _on_sms(
     # With few stages each streamed tile is awaited: its latency, and with one stage its way to the SM.
     latency = parameters.l2_clocks if execution.awaited_clocks is None else execution.awaited_clocks
     lacking = larger(0, execution.waiting + 1 - launched.stages)
-    waits = steps + lacking * latency * clock * demand.trips / units
-    waits = waits + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
+    awaited = lacking * latency * clock * demand.trips / units
+    awaited = awaited + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
+    waits = steps
     if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
@@ -428,7 +444,7 @@ def _on_sms(
 
     def of(found: _Phases) -> list[Any]:
         least = larger(found.longest, port)
-        return times(found.own, waits, most, least, together, groups, read_with)
+        return times(found.own, waits, most, least, together, groups, read_with, awaited)
 
     alone, *_ = each = of(phases)
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
@@ -458,7 +474,7 @@ def _on_sms(
         whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)
         least = larger(seconds, _least(of(whole), most) + whole.chip)
         seconds = pick(beyond, least, seconds)
-    summed = phases.total + waits
+    summed = phases.total + waits + awaited
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
 

@@ -6,7 +6,7 @@ are included. Every number may be an array of floats instead, over the points of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -115,6 +115,11 @@ class KernelWork:
     def memo(self) -> dict[str, Any]:
         """Cache of values that other modules derive from the work, shared by all launches."""
         return {}
+
+    def repeated(self, times: Any) -> KernelWork:
+        """Return the work of warps of which several compute the same rows."""
+        products = tuple(replace(product, runs=product.runs * times) for product in self.products)
+        return replace(self, products=products, exps=self.exps * times, scores=self.scores * times)
 
     @property
     def reduces_rows(self) -> bool:

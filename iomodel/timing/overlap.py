@@ -33,6 +33,7 @@ def times(
     warps: Any = 1,
     groups: Any = 1,
     read_with: tuple[int, int] = (2, 1),
+    awaited: Any = 0.0,
 ) -> list[Any]:
     """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s]; times may be arrays.
 
@@ -55,22 +56,28 @@ def times(
     read_with : tuple of int
         Blocks or groups on an SM, and warps of a block on a scheduler, of the kernels that take the sum of their phases
         [-]; (1, 1) for a kernel of which nothing was read.
+    awaited : float
+        Further time of a block on no unit, which those kernels did not have [s].
 
     >>> times([2.0, 1.0], 1.0, 3)  # 4 for two, more for one, less for three
     [5.375, 4.0, 3.628968253968254]
     >>> times([2.0, 1.0], 1.0, 2, read_with=(1, 1))
     [4.0, 2.625]
+    >>> times([2.0, 1.0], 1.0, 2, awaited=1.0)  # two blocks hide more than half of it
+    [6.375, 4.375]
     """
     alone = sum(busy) + wait
     at_once = larger(1, smaller(most, MOST))
     joined = groups * at_once
     deepest = int(at_once.max()) if isinstance(at_once, np.ndarray) else int(at_once)
     reach = int(joined.max()) if isinstance(joined, np.ndarray) else int(joined)
-    if isinstance(warps, int) and warps == read_with[1]:  # one network, of which the two read a part each
+    if (
+        isinstance(warps, int) and warps == read_with[1] and isinstance(awaited, float) and not awaited
+    ):  # one network, of which the two read a part each
         cycles = read = _cycles(_served(busy, warps), wait, max(reach, read_with[0]))
     else:
         read = _cycles(_served(busy, read_with[1]), wait, read_with[0])
-        cycles = _cycles(_served(busy, warps), wait, reach)
+        cycles = _cycles(_served(busy, warps), wait + awaited, reach)
     excess = alone - read[read_with[0] - 1]
     if not isinstance(groups, np.ndarray):
         return [larger(cycles[min(groups * many, len(cycles)) - 1] + excess, beside) for many in range(1, deepest + 1)]
