@@ -265,9 +265,9 @@ def elapsed(
 def _spills(demand: KernelWork, rates: Rates, launched: Launched) -> Any:
     """Time the registers that are stored and loaded in each iteration, which no product hides [s]."""
     near, far = launched.spilled
-    beyond = rates.l2 or rates.hbm
-    if not demand.products or rates.shared is None:
+    if not demand.products or rates.shared is None or not anywhere(near + far > 0):
         return 0.0
+    beyond = rates.hbm if rates.l2 is None else rates.l2
     return 2 * demand.trips * (near / rates.shared + far / beyond)
 
 
