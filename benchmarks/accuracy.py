@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--judging | --each]
+    python benchmarks/accuracy.py --machines [--cudnn] [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -10,7 +10,8 @@ curve counts; those left out are listed with the reason.
 
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
-judging half is shown with --judging alone.
+judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
+GB300 and an H200.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
-from iomodel.timing.error_interval import Place, place_of  # noqa: E402
+from iomodel.timing.error_interval import ANY, Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
 from tests.shipped import table  # noqa: E402
 
@@ -300,8 +301,8 @@ class Asked:
         return place_of(found.hardware, found.workload, found.seconds)
 
 
-def asked(row: dict[str, str]) -> Asked:
-    """Ask for the time of a row of published_2.csv as a newcomer, and with what its source states."""
+def asked(row: dict[str, str]) -> Asked | None:
+    """Ask for the time of a row as a newcomer, and with what its source states; None where no kernel runs the call."""
     names = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
     sizes: dict[str, Any] = {name: int(row[name]) for name in names}
     words = row["mask"].split()
@@ -309,7 +310,10 @@ def asked(row: dict[str, str]) -> Asked:
     direction = "backward" if row["direction"] == "backward" else "forward"
     sizes |= {"dtype": row["dtype"], "mask": mask, "direction": direction, "latent": row["latent"] == "yes"}
     call = iomodel.Attention(**sizes)
-    newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    try:
+        newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
+    except iomodel.InputError:
+        return None
     options: dict[str, Any] = {"deterministic": True} if row["deterministic"] == "yes" else {}
     if row["page_size"]:
         call = iomodel.Attention(**sizes, page_size=int(row["page_size"]))
@@ -321,8 +325,9 @@ def asked(row: dict[str, str]) -> Asked:
         return Asked(row, newcomer, None)
 
 
-def machines(role: str) -> list[Asked]:
-    return [asked(row) for row in rows("published_2.csv") if row["role"] == role]
+def machines(role: str, name: str = "published_2.csv") -> list[Asked]:
+    """Ask for the rows of a file in one role, those of calls that a kernel runs."""
+    return [one for row in rows(name) if row["role"] == role for one in [asked(row)] if one is not None]
 
 
 def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
@@ -395,14 +400,19 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working half of published_2.csv, the calibration rows of FlashAttention-2 and -3, asked with
-    default options, and the working half of a measured GPU: FlashAttention-2 in PyTorch, and products in bf16. Of n
-    distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts, the larger
-    neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`).
+    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked
+    with default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and
+    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
+    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place
+    of all architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
-    known = [(one.place, one.newcomer.seconds / one.measured) for one in working]
+    known = [
+        (one.place, one.newcomer.seconds / one.measured)
+        for one in (*working, *machines("working", "published_3.csv"))
+        if "block scales" not in one.row["note"]  # which no call states
+    ]
     for row in rows("published.csv"):
         if left_out(row) is None and row["implementation"] in FUSED - {"flash-attn-1"}:
             seconds, _ = predicted(row, defaults=True)
@@ -410,12 +420,14 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
             known.append((place_of(iomodel.hardware(row["device"]), call, seconds), seconds / float(row["seconds"])))
     known += gpu_ratios()
     around: dict[Place, list[float]] = defaultdict(list)
+    seen: dict[Place, set[str]] = defaultdict(set)
     for place, ratio in known:
         for wider in place.wider:
             around[wider].append(abs(float(np.log(ratio))))
+            seen[wider].add(place.architecture)
     widths = {}
     for place, found in sorted(around.items()):
-        if len(found) >= FEWEST:
+        if len(found) >= FEWEST and (place.architecture != ANY or len(seen[place]) > 1):
             at = min(len(found) - 1, int(np.ceil(0.8 * (len(found) + 1))) - 1)
             widths[place] = round(IN_SIGHT * float(np.expm1(sorted(found)[at])), 3)
     return widths
@@ -453,6 +465,7 @@ def main() -> None:
     parser.add_argument("--defaults", action="store_true", help="leave tiles, options and parameters at their defaults")
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
+    parser.add_argument("--cudnn", action="store_true", help="with --machines: the rows of published_3.csv")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
@@ -466,8 +479,11 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        working = machines("working")
-        shown = machines("judging") if given.judging else working
+        name = "published_3.csv" if given.cudnn else "published_2.csv"
+        working = machines("working", name)
+        shown = machines("judging", name) if given.judging else working
+        every = sum(row["role"] == ("judging" if given.judging else "working") for row in rows(name))
+        print(f"{every - len(shown)} of {every} rows are left out: no kernel on file runs the call")
         for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
             print(line)
         return

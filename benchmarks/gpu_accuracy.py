@@ -15,6 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
 from benchmarks.accuracy import spread_of  # noqa: E402
+from iomodel.algorithms.eager import LAUNCHED  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.timing.error_interval import SHORT, Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT  # noqa: E402
@@ -32,7 +34,7 @@ from tests.support.gpu_records import Record, attention, timed  # noqa: E402
 
 DEVICE = "h200-sxm"
 SECTIONS = ("attention", "short", "deterministic", "linear", "tiles")
-BACKENDS = {"flash": "flash-attention-2", "efficient": "xformers"}
+BACKENDS = {"flash": "flash-attention-2", "efficient": "xformers", "cudnn": "cudnn"}
 """Kernels behind the backends of PyTorch that are declared."""
 UNWRITTEN = replace(DEFAULT, dirty_l2=0)
 
@@ -108,7 +110,7 @@ def told(record: Record) -> iomodel.results.Estimate | None:
 def beside(record: Record) -> float:
     """Time the kernels that PyTorch launches beside a backward pass [s], by the kernels in the traffic records.
 
-    FlashAttention's O and dO, and CUTLASS's dO, are copied to another layout, and CUTLASS's buffers filled.
+    FlashAttention's O and dO, and CUTLASS's dO, are copied to another layout, which takes the address of each element.
     Deterministic algorithms fill each empty tensor first (torch.utils.deterministic.fill_uninitialized_memory): dQ, dK,
     dV, and the slabs of dQ in fp32.
     """
@@ -116,12 +118,14 @@ def beside(record: Record) -> float:
     if case.get("direction") != "backward" or case["backend"] not in ("flash", "efficient"):
         return 0.0
     known = rates(iomodel.hardware(DEVICE), case["dtype"])
-    size = 2 * case["batch"] * case["heads"] * case["q_len"] * case["head_dim"]
-    sizes = [2 * size, 2 * size]
+    elements = case["batch"] * case["heads"] * case["q_len"] * case["head_dim"]
+    addresses = 2 * elements * LAUNCHED.address_clocks / ((known.units or 1) * (known.clock or inf))
+    copies = [max(4 * elements / known.hbm, addresses)] * (1 if case["backend"] == "efficient" else 2)
+    filled = []
     if case.get("deterministic"):
         slabs = -(-(known.units or 1) // (case["batch"] * case["heads"]))
-        sizes += [size, size, size, 2 * slabs * size]
-    return sum(moved / known.hbm + (known.launch or 0.0) for moved in sizes)
+        filled = [2 * elements, 2 * elements, 2 * elements, 4 * slabs * elements]
+    return sum(time + (known.launch or 0.0) for time in [*copies, *(size / known.hbm for size in filled)])
 
 
 def algorithm_of(case: Mapping[str, Any]) -> str:
@@ -145,10 +149,10 @@ def all_asked(judging: bool, sections: tuple[str, ...] = SECTIONS) -> list[Asked
 def gpu_ratios() -> list[tuple[Place, float]]:
     """Return the place and the ratio to the measured time of the working rows whose kernel is declared.
 
-    The backward pass of CUTLASS's kernel and cuDNN's kernels are asked as other kernels, and stay out.
+    The rows of the backend `math` stay out: eager attention stands for it.
     """
     found = all_asked(False, ("attention", "short", "deterministic", "linear"))
-    kept = [one for one in found if one.record.case.get("backend", "flash") == "flash" and one.told is not None]
+    kept = [one for one in found if one.record.case.get("backend", "flash") in BACKENDS]
     return [
         (place_of(iomodel.hardware(DEVICE), one.told.workload, one.told.seconds), one.told_ratio)
         for one in kept

@@ -1,6 +1,6 @@
 """Times of the programs of KernelBench in eager PyTorch, against its published times.
 
-    python -m benchmarks.kernelbench CLONE FOLDER [--version v1] [--judging]
+    python -m benchmarks.kernelbench CLONE FOLDER [--version v1] [--judging] [--small | --bounds]
 
 CLONE is a clone of github.com/ScalingIntelligence/KernelBench with all branches, FOLDER a place for recorded streams,
 one of each program; those that are missing are recorded first. PyTorch is needed to record; a build for the CPU is
@@ -9,7 +9,9 @@ enough, as tensors are on the meta device. The programs of the clone are execute
 A program judges where the first hexadecimal digit of the SHA-256 of its name, such as
 ``level1/19_ReLU``, is below 8; the constants of eager kernels were chosen on the others. This rule was committed before
 the first of these constants. A published time counts where its problem is that of the version, byte for byte, and where
-it is 1 ms or more: shorter programs wait for their host.
+it is 1 ms or more: shorter programs wait for their host. `--small` takes those, with one host time for each machine,
+which is read off its programs that do not judge. `--bounds` holds all published times, eager and compiled, against the
+bounds of their programs with a warm L2, and counts the programs whose FLOPs are whole.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from statistics import median
 from subprocess import run
 from typing import Any, NamedTuple
 
@@ -31,6 +34,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
+from iomodel.devices.device import as_device  # noqa: E402
+from iomodel.torch import OperatorCall, read_calls, traffic  # noqa: E402
+from iomodel.torch.accounting import Accounting  # noqa: E402
+from iomodel.torch.eager_clock import queued  # noqa: E402
 
 VERSIONS = {"v0": "a147f37", "v1": "129232e"}
 """Commits of two versions of the problems; the sizes of the second fill a GPU."""
@@ -53,12 +60,19 @@ LEAST = 1e-3
 """Shortest time of a program that counts [s]."""
 
 
+FEWEST = 10
+"""Fewest programs that a machine's host time is read off [-]."""
+HOSTS = np.arange(2e-6, 60e-6, 1e-6)
+"""Host times of an operator that are tried for a machine [s]."""
+
+
 class Row(NamedTuple):
-    """A published time [s] of a program on a device."""
+    """A published time [s] of a program on a device of one machine."""
 
     program: str
     device: str
     seconds: float
+    machine: str
 
 
 def judges(name: str) -> bool:
@@ -78,16 +92,25 @@ def problems(clone: Path, commit: str) -> dict[str, str]:
     return {path.removeprefix("KernelBench/")[:-3]: blob for _, _, blob, path in lines if path.endswith(".py")}
 
 
-def rows(clone: Path, version: str) -> Iterator[Row]:
-    """Yield the times of the problems of a version on devices that are on file."""
+def rows(clone: Path, version: str, compiled: bool = False) -> Iterator[Row]:
+    """Yield the times of the problems of a version on devices that are on file: eager, or of compilers too."""
     asked = problems(clone, VERSIONS[version])
     for blob, commit in TIMES[version].items():
-        timed, times = problems(clone, commit), json.loads(git(clone, "cat-file", "-p", blob))
-        for level in LEVELS:
-            for file, found in (times.get(level) or {}).items():
-                name = f"{level}/{file[:-3]}"
-                if found and found.get("hardware") in DEVICES and timed.get(name) == asked.get(name):
-                    yield Row(name, DEVICES[found["hardware"]], found["mean"] / 1e3)
+        timed = problems(clone, commit)
+        for file in {blob, *(beside(clone, blob, commit) if compiled else ())}:
+            times = json.loads(git(clone, "cat-file", "-p", file))
+            for level in LEVELS:
+                for problem, found in (times.get(level) or {}).items():
+                    name = f"{level}/{problem[:-3]}"
+                    if found and found.get("hardware") in DEVICES and timed.get(name) == asked.get(name):
+                        yield Row(name, DEVICES[found["hardware"]], found["mean"] / 1e3, blob)
+
+
+def beside(clone: Path, blob: str, commit: str) -> list[str]:
+    """List the files of times in the folder of one, if the commit has it."""
+    lines = [line.split() for line in git(clone, "ls-tree", "-r", commit, "results/timing/").splitlines()]
+    folders = {path.rpartition("/")[0] for _, _, file, path in lines if file.startswith(blob)}
+    return [file for _, _, file, path in lines if path.rpartition("/")[0] in folders and path.endswith(".json")]
 
 
 def record(source: str, path: Path) -> None:
@@ -128,23 +151,71 @@ def stream(folder: Path, name: str) -> Path:
     return folder / f"{name.replace('/', '__')}.jsonl"
 
 
-def ratios(clone: Path, version: str, folder: Path, judging: bool) -> dict[str, list[float]]:
-    """Return the predicted over the measured times, with convolutions and without."""
-    from iomodel.torch import read_calls, traffic
+@cache
+def calls_of(path: Path) -> tuple[OperatorCall, ...]:
+    """Read the stream of a program."""
+    return read_calls(path)
 
-    found: dict[str, list[float]] = defaultdict(list)
-    by_program = defaultdict(list)
-    for row in rows(clone, version):
-        if row.seconds >= LEAST and judges(row.program) == judging and stream(folder, row.program).exists():
-            by_program[row.program].append(row)
-    for name, ones in sorted(by_program.items()):
-        calls = read_calls(stream(folder, name))
-        for row in ones:
+
+class Judged(NamedTuple):
+    """The rows of a version whose programs are recorded, each with its calls."""
+
+    clone: Path
+    version: str
+    folder: Path
+
+    def rows(self, compiled: bool = False) -> Iterator[tuple[Row, tuple[OperatorCall, ...]]]:
+        """Yield the published times, those of a program together."""
+        for row in sorted(rows(self.clone, self.version, compiled)):
+            path = stream(self.folder, row.program)
+            if path.exists():
+                yield row, calls_of(path)
+
+    def ratios(self, judging: bool) -> dict[str, list[float]]:
+        """Return the predicted over the measured times, with convolutions and without."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for row, calls in self.rows():
+            if row.seconds >= LEAST and judges(row.program) == judging:
+                report = traffic(calls, row.device)
+                kind = "with convolutions" if any("convolution" in call.operator for call in calls) else "others"
+                found[kind].append((report.seconds or 0.0) / row.seconds)
+        return found
+
+    def small(self, judging: bool) -> dict[str, list[float]]:
+        """Return the same of programs below 1 ms, with the host's time of each machine."""
+        short: dict[str, list[tuple[Row, list[float]]]] = defaultdict(list)
+        for row, calls in self.rows():
+            if row.seconds < LEAST:
+                short[row.machine].append((row, kernel_times(calls, row.device)))
+        found: dict[str, list[float]] = {}
+        for machine, ones in short.items():
+            working = [(row.seconds, times) for row, times in ones if not judges(row.program)]
+            if len(working) >= FEWEST:
+                host = min(HOSTS, key=lambda each: median(abs(queued(t, each) / s - 1) for s, t in working))
+                found[f"{ones[0][0].device} {machine}, host {host * 1e6:.0f} us"] = [
+                    queued(times, host) / row.seconds for row, times in ones if judges(row.program) == judging
+                ]
+        return found
+
+    def bounds(self) -> None:
+        """Print the times below the bound with a warm L2, programs with all FLOPs, and the headroom by level."""
+        below, headroom, whole = [], defaultdict(list), {}
+        for row, calls in self.rows(compiled=True):
             report = traffic(calls, row.device)
-            if report.seconds is not None:
-                kind = "with convolutions" if any("convolution" in one for one in report.by_operator()) else "others"
-                found[kind].append(report.seconds / row.seconds)
-    return found
+            whole[row.program] = not report.flops_at_least
+            gap = report.gap(row.seconds, warm=True)
+            headroom[row.program.partition("/")[0]].append(gap.headroom)
+            if gap.below_bound:
+                below.append(f"{row.program} on {row.device}: {dict(gap.violated)}")
+        print(f"{sum(map(len, headroom.values())):,} times, {len(below)} below the bound", *below, sep="\n  ")
+        print(f"{sum(whole.values())} of {len(whole)} programs with all FLOPs")
+        for level, values in headroom.items():
+            print(f"{level}: median headroom {median(values):.2f} of {len(values)}")
+
+
+def kernel_times(calls: tuple[OperatorCall, ...], device: str) -> list[float]:
+    """Return the time of each operator of a program that is repeated [s]."""
+    return [each.seconds or 0.0 for each in Accounting(hardware=as_device(device), warm=True).each(calls)]
 
 
 def main() -> None:
@@ -153,12 +224,19 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--version", choices=list(VERSIONS), default="v1")
     parser.add_argument("--judging", action="store_true", help="the programs that judge")
+    parser.add_argument("--small", action="store_true", help="programs below 1 ms, with a host time for each machine")
+    parser.add_argument("--bounds", action="store_true", help="all times against the bounds of their programs")
     given = parser.parse_args()
     for refused in recorded(given.clone, given.version, given.folder):
         print(f"not recorded: {refused}")
-    print(f"iomodel {iomodel.__version__}: error of eager times of 1 ms and more, {given.version}")
+    judged = Judged(given.clone, given.version, given.folder)
+    if given.bounds:
+        judged.bounds()
+        return
+    length = "below 1 ms" if given.small else "of 1 ms and more"
+    print(f"iomodel {iomodel.__version__}: error of eager times {length}, {given.version}")
     print("| programs | median | 90th percentile | sign | rows |\n| --- | ---: | ---: | ---: | ---: |")
-    for kind, values in ratios(given.clone, given.version, given.folder, given.judging).items():
+    for kind, values in (judged.small if given.small else judged.ratios)(given.judging).items():
         errors = np.abs(np.array(values) - 1)
         sign = 100 * (np.median(values) - 1)
         print(f"| {kind} | {np.median(errors):.0%} | {np.quantile(errors, 0.9):.0%} | {sign:+.0f} | {len(values)} |")

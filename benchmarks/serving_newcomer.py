@@ -97,7 +97,9 @@ def spec(name: str) -> ModelSpec:
 def arguments(row: dict[str, str], named: bool = False) -> dict[str, Any]:
     """Return the arguments of a plan; `named` gives it the engine."""
     narrow = row["gemm"] or row.get("precision", "")
-    released = row["model"].startswith(RELEASED) and not (narrow == "nvfp4" and row["model"].startswith("deepseek"))
+    released = row["model"].startswith(RELEASED) and not (
+        narrow in ("nvfp4", "fp4") and row["model"].startswith("deepseek")
+    )
     fp8_cache = row.get("kv_dtype") or ("fp8" if engine(row) == "trtllm" and narrow in WEIGHTS else None)
     tensor, experts = int(row["tp"] or 1), int(row["ep"] or 1)
     if row["note"].startswith("attention data parallelism"):
@@ -130,8 +132,7 @@ def predicted(row: dict[str, str], named: bool = False) -> float:
     if row["kind"] == "training":
         options = json.loads(row["options"])
         batch, micro, seq_len = (int(row[name]) for name in ("batch", "micro_batch", "seq_len"))
-        if options.get("recompute") == "selective":
-            options["recompute"] = "early-stop"
+        options["framework"] = row["engine"]
         trained = train_step(spec(row["model"]), row["gpu"], batch=batch, micro_batch=micro, seq_len=seq_len, **options)
         return trained.tokens_per_second_per_device
     planned = plan(spec(row["model"]), row["gpu"], **arguments(row, named))

@@ -30,6 +30,7 @@ _MOVED = {
 _RENAMED = {
     "crossover": ("studies.least_sram", "iomodel.crossovers([a, b], workload, tiles=...).pair(a, b).first"),
     "linear_cost": ("counting.cost", "iomodel.cost('gemm', layer, tiles=...)"),
+    "TimeComparison": ("studies.comparison", "iomodel.Comparison"),
     "Solutions": ("solving.batch.solutions", "iomodel.SolutionArray"),
     "sweep_plans": ("planning.sweep_plans", "iomodel.sweep"),
     "solve_many": ("solving.solve_many", "iomodel.solve_array, whose objective on a device is the time by default"),

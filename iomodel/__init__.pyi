@@ -54,7 +54,6 @@ from .solving.solve_many import solve_array as solve_array
 from .solving.staircase import staircase as staircase
 from .studies.check import check as check
 from .studies.compare import compare as compare
-from .studies.compare_time import TimeComparison as TimeComparison
 from .studies.comparison import Comparison as Comparison
 from .studies.crossovers.crossovers import crossovers as crossovers
 from .studies.diagnosis.diagnose import Diagnosis as Diagnosis

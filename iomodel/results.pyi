@@ -45,10 +45,8 @@ from iomodel.solving.solution import Solution as Solution
 from iomodel.solving.staircase import Staircase as Staircase
 from iomodel.solving.staircase import StaircaseStep as StaircaseStep
 from iomodel.solving.tile_times import TileTimes as TileTimes
-from iomodel.studies.compare_devices import DeviceComparison as DeviceComparison
-from iomodel.studies.compare_time import TimeComparison as TimeComparison
+from iomodel.studies.comparison import Absent as Absent
 from iomodel.studies.comparison import Comparison as Comparison
-from iomodel.studies.comparison import DoesNotFit as DoesNotFit
 from iomodel.studies.comparison_entries import Entry as Entry
 from iomodel.studies.crossovers.contenders import Contender as Contender
 from iomodel.studies.crossovers.contenders import VariedAxis as VariedAxis

@@ -29,6 +29,7 @@ __all__ = [
     "exact_algorithms",
     "list_algorithms",
     "name_of",
+    "replacing",
     "schedule_and_kernels",
 ]
 
@@ -156,6 +157,16 @@ def _preferred(operation: str) -> tuple[Algorithm, ...]:
     return tuple(algorithm for _, algorithm in sorted(ranked, key=lambda entry: entry[0]))
 
 
+@cache
+def replacing(chain: str) -> Algorithm | None:
+    """Return the algorithm that declares a chain of operators of PyTorch, if there is one.
+
+    >>> replacing("product softmax product").name
+    'flash2'
+    """
+    return next((known for known in discovered().values() if chain in known.replaces), None)
+
+
 def exact_algorithms() -> list[str]:
     """List the names of the algorithms that compute exact attention."""
     return [name for name in list_algorithms() if not algorithm(name).approximates]
@@ -168,6 +179,9 @@ ABSENT = {
     "trtllm-gen": "flash-attention-4, flashinfer",
 }
 """Kernels that people run and that are not on file, each with the nearest that are."""
+
+
+SEPARATORS = str.maketrans("", "", "-_. ")
 
 
 @cache
@@ -212,7 +226,7 @@ def schedule_and_kernels(name: AlgorithmLike, kernels: Any = None) -> tuple[Algo
     declaration = algorithm(name)
     if not isinstance(name, str) or declaration.name == name:
         return declaration, kernels
-    own = kernel_names()[name.lower()][1]
+    own = _kernels_folded()[_folded(name)][1]
     if kernels is not None and implementation_name(kernels) != own:
         raise InputError(f"implementation: {shown(kernels)} given; allowed: {own!r}, which algorithm {name!r} names")
     return declaration, own
@@ -220,7 +234,17 @@ def schedule_and_kernels(name: AlgorithmLike, kernels: Any = None) -> tuple[Algo
 
 def implementation_name(name: Any) -> Any:
     """Return the name under which kernels are declared, from one of their aliases; another value unchanged."""
-    return kernel_names().get(name.lower(), ("", name))[1] if isinstance(name, str) else name
+    return _kernels_folded().get(_folded(name), ("", name))[1] if isinstance(name, str) else name
+
+
+@cache
+def _kernels_folded() -> dict[str, tuple[str, str]]:
+    return {_folded(name): home for name, home in kernel_names().items()}
+
+
+def _folded(name: str) -> str:
+    """Return the name of kernels without its separators and in lower case, as people write it in any way."""
+    return name.lower().translate(SEPARATORS)
 
 
 def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
@@ -249,8 +273,8 @@ def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
         raise InputError(f"algorithm: {shown(algorithm_like)} given; allowed: a name, as 'flash2', or an Algorithm")
     if algorithm_like in discovered():
         return discovered()[algorithm_like]
-    if algorithm_like.lower() in kernel_names():
-        return discovered()[kernel_names()[algorithm_like.lower()][0]]
+    if _folded(algorithm_like) in _kernels_folded():
+        return discovered()[_kernels_folded()[_folded(algorithm_like)][0]]
     other = announced().get(algorithm_like)
     if isinstance(other, InputError):
         raise InputError(str(other))

@@ -160,6 +160,21 @@ TO_256 = replace(
     head_dims=(256,),
 )
 BACKWARD = (TO_64, TO_96, TO_128, TO_192, TO_256)
+_CLOSED = (
+    "closed: docs.nvidia.com/cudnn, Attention; layouts of FlashAttention-3, which take as long as its measured times "
+    "(working rows of an H200)"
+)
+CUDNN_FORWARD = replace(
+    P_IN_REGISTERS,
+    title="cuDNN forward on Hopper, taken to be laid out as FlashAttention-3: Q, K, V in shared memory, O in registers",
+    cite=_CLOSED,
+    head_dims=(64, 96, 128, 192, 256),
+)
+CUDNN_BACKWARD = tuple(
+    replace(layout, title=f"{layout.title}; cuDNN, taken to be laid out alike", cite=_CLOSED, sizes=sizes)
+    for layout, sizes in (*((layout, ((), ())) for layout in BACKWARD[:-1]), (TO_256, ((64,), (48,))))
+)
+"""At head dimension 256 the tile of the working rows whose times come nearest to theirs, 64 x 48."""
 
 IN_SECTIONS = replace(
     PIPELINED,

@@ -12,6 +12,7 @@ those of a single block: the sums of dQ of a pair, which are added once, count t
 gradients two separate kernels compute, has no layout.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sympy import Integer, Rational
@@ -192,3 +193,29 @@ FLASH_ATTENTION_4 = Implementation(
     front_end=front_end("flash-attention-4"),
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )
+
+_CLOSED = (
+    "closed: docs.nvidia.com/deeplearning/cudnn/frontend, Attention; layouts of FlashAttention-4, which take as long "
+    "as its measured times in 16 bits (working rows of a GB200)"
+)
+
+
+def _closed(layouts: tuple[Residency, ...], **in_fp8: float) -> Iterator[Residency]:
+    """Iterate over layouts in 16 bits and in fp8, as those of a kernel whose sources are closed."""
+    for layout in layouts:
+        title = f"{layout.title.replace('FlashAttention-4', 'cuDNN')}, taken to be laid out as FlashAttention-4"
+        yield (alike := replace(layout, title=title, cite=_CLOSED))
+        yield replace(alike, title=f"{title}, fp8", dtypes=("fp8",), **in_fp8)
+
+
+CUDNN_BLACKWELL = Implementation(
+    "cudnn",
+    "cuDNN's attention (closed, Blackwell)",
+    _CLOSED,
+    residency={"forward": tuple(_closed(FORWARD)), "backward": tuple(_closed(BACKWARD, exposed=0.2))},
+    execution={"forward": IN_SECTIONS, "backward": BESIDE},
+    front_end=front_end("cudnn"),
+)
+"""In fp8 the backward pass hides four fifths of the softmax behind its products, by the working rows of a GB200 at head
+dimensions 128 and 192. With a scale for each block of 32 elements (mxfp8) those rows take 1.08 times as long forward
+and 1.2 times backward."""

@@ -63,10 +63,24 @@ FRONT_ENDS: dict[str, FrontEnd] = {
     "xformers": FrontEnd(
         # Last of _dispatch_fw_priority_list (xformers/ops/fmha/dispatch.py), and after FlashAttention in PyTorch's
         # priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+        # A deterministic backward pass, in which one block walks all key tiles of a head, has no time here.
         cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha/attention_forward_generic.cu, "
-        "kernel_forward.h",
+        "kernel_forward.h; github.com/pytorch/pytorch, aten/src/ATen/native/transformers/cuda/attention_backward.cu",
         features=("bias", "dropout"),
+        backward=("bias", "dropout"),
+        deterministic=0,
         masks=_MASKS,
+        packs="never",
+        last=True,
+    ),
+    "cudnn": FrontEnd(
+        # After FlashAttention in PyTorch's priority_order (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). In
+        # fp8 a backward pass with a window of 128 keys takes as long as one without (published_3.csv, working rows).
+        cite="docs.nvidia.com/deeplearning/cudnn/frontend, Attention: SDPA forward and backward, F16/BF16 and FP8",
+        features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
+        backward=("bias", "softcap", "alibi", "sinks", "dropout"),
+        masks=_MASKS,
+        windowed_backward=("fp16", "bf16"),
         packs="never",
         last=True,
     ),

@@ -19,14 +19,14 @@ from iomodel.nests.residency import Residency
 LISTED = (
     *("name", "title", "cite", "answers", "features", "exclusive", "options", "saved", "implied"),
     *("classes", "without", "tiled_by", "approximates", "masks", "as_written", "searched"),
-    *("preference", "triton_kernels"),
+    *("preference", "triton_kernels", "replaces", "paper_share"),
 )
 """The fields that the catalogue has: those without nests and formulas."""
 DECLARED = ("declare", "backward", "published", "requires", "symbols")
 """The fields that are read from the algorithm's own module."""
 TILES = ("shared", "phases", "tensor")
 """The fields of a residency that are read from the algorithm's own module."""
-LAYOUT = ("shared_axes", "operand_axes")
+LAYOUT = ("shared_axes", "operand_axes", "result_axes")
 """The fields of a residency that the catalogue has in place of `TILES`."""
 KERNELS = ("name", "title", "cite", "searched", "aliases", "superseded")
 """The fields of an implementation that the catalogue has."""

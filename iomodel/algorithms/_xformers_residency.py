@@ -1,8 +1,12 @@
 """Residency of CUTLASS's fused attention, as in xFormers and PyTorch: warps of 32 x 32 scores, P in shared memory.
 
 Each warp computes 32 rows and 32 keys of S, and 32 rows and 32 columns of O, from slices of 32 terms of the operands in
-shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does,
-and have no layout here.
+shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does; the
+time model leaves out its way there and back.
+
+Backward, each product of a trip loads its operands from the L2 again, a block sums the rows of dO o O of all queries by
+itself, and blocks lock the tiles of dQ that they add to. Rows wider than 128 keep dK and dV in HBM, where at most 200
+blocks walk several key tiles each.
 """
 
 from dataclasses import replace
@@ -14,8 +18,8 @@ from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.execution import BARRIERS
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_c, d
-from iomodel.nests.tensors import K, O, Q, S, V, m
+from iomodel.nests.symbols import B_c, B_r, d, d_v
+from iomodel.nests.tensors import D, K, O, Q, S, V, dK, dO, dV, m
 
 _SLICE = Integer(32)
 
@@ -45,6 +49,18 @@ NARROW = Residency(
     head_dims=(64,),
 )
 WIDE = replace(NARROW, title=f"{NARROW.title}, rows of 128", warps=(8,), sizes=((64,), (128,)), head_dims=(128,))
+IN_HBM = replace(
+    NARROW,
+    title="CUTLASS fused attention, wide rows: slices of Q and K, then P and slices of V in shared memory; O in HBM",
+    shared=(
+        Reused(
+            (Shared(Q, _stages(3, d)), Shared(K, _stages(3, d))), (Shared(S, dtype="io"), Shared(V, _stages(3, B_c)))
+        ),
+    ),
+    phases=((Fragment(S),),),
+    sizes=((32,), (128,)),
+    head_dims=(256,),
+)
 FP32 = tuple(
     replace(
         half,
@@ -55,7 +71,66 @@ FP32 = tuple(
     )
     for half in (NARROW, WIDE)
 )
-FORWARD = (NARROW, WIDE, *FP32)
+FORWARD = (NARROW, WIDE, IN_HBM, *FP32)
+_GRADIENTS = (Fragment(dK), Fragment(dV))
+BACKWARD_NARROW = Residency(
+    title="CUTLASS fused attention backward: slices of operands, P and dS in shared memory; dK and dV in registers",
+    cite="github.com/pytorch/pytorch at 00afd8f2, aten/src/ATen/native/transformers/cuda: mem_eff_attention/"
+    "kernel_backward.h, kernels/generate_kernels.py; attention_backward.cu",
+    shared=(
+        Shared(D),
+        Shared(K, _stages(3, d)),
+        Shared(S, dtype="io"),
+        Shared(dO, _stages(3, B_r)),
+        Shared(dO, _stages(3, d_v)),
+        Shared(V, _stages(3, d_v)),
+    ),
+    phases=((Fragment(S), *_GRADIENTS),),
+    overhead=64,
+    split="tile",
+    warps=(4,),
+    step=(32, 32),
+    sizes=((64,), (64,)),
+    head_dims=(64,),
+    restaged=True,
+)
+BACKWARD_MIDDLE = replace(
+    BACKWARD_NARROW,
+    title=f"{BACKWARD_NARROW.title}, rows of 128",
+    overhead=32,
+    warps=(16,),
+    sizes=((128,), (128,)),
+    head_dims=(128,),
+)
+BACKWARD_WIDE = replace(
+    BACKWARD_NARROW,
+    title="CUTLASS fused attention backward, wide rows: slices of operands, P, dS in shared memory; dK, dV in HBM",
+    shared=(
+        Shared(D),
+        Shared(S, dtype="io"),
+        Reused(
+            (Shared(V, _stages(3, d_v)), Shared(dO, _stages(3, d_v))),
+            (Shared(S, dtype="io"), Shared(K, _stages(3, B_c))),
+        ),
+    ),
+    phases=((Fragment(S),),),
+    overhead=160,
+    warps=(8,),
+    sizes=((128,), (64,)),
+    head_dims=(256,),
+    most_blocks=200,
+    added_clocks=0.16,
+)
+BACKWARD_SMALL = replace(
+    BACKWARD_WIDE,
+    title=f"{BACKWARD_WIDE.title}; on sm_86 and sm_89, rows of 128",
+    overhead=64,
+    warps=(4,),
+    sizes=((64,), (64,)),
+    head_dims=(128,),
+    capability=("8.6", "8.9"),
+)
+BACKWARD = (BACKWARD_NARROW, BACKWARD_MIDDLE, BACKWARD_SMALL, BACKWARD_WIDE)
 STAGED = replace(
     BARRIERS,
     cite=f"{NARROW.cite}: all warps wait for each other between a product, the softmax and the next product, each of "
@@ -66,8 +141,8 @@ XFORMERS = Implementation(
     "xformers",
     "CUTLASS's fused attention, as in xFormers and PyTorch (CUDA)",
     NARROW.cite,
-    residency={"forward": FORWARD},
-    execution={"forward": STAGED},
+    residency={"forward": FORWARD, "backward": BACKWARD},
+    execution={"forward": STAGED, "backward": STAGED},
     tiles=shipped_tiles("xformers", "flash2"),
     front_end=front_end("xformers"),
 )

@@ -49,4 +49,5 @@ ALGORITHM = Algorithm(
     "arXiv:2411.09009 (2024), Algorithms 1 and 2",
     answers="cross_entropy",
     declare=declare,
+    replaces=("product log_softmax", "product log_softmax mean", "product log_softmax sum"),
 )

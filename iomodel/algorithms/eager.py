@@ -153,6 +153,7 @@ ALGORITHM = Algorithm(
     backward=backward,
     options={"dropout_pass": False},
     implied={"dropout": "dropout_pass"},
+    replaces=("scaled_dot_product_attention",),
     classes=frozenset({"exact"}),
     without={"forward": NO_CACHE, "backward": NO_CACHE | {"softcap"}},
     execution={"forward": LAUNCHED, "backward": LAUNCHED},

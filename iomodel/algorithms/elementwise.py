@@ -109,6 +109,7 @@ BODIES: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "merge_states": ("O, LSE of two sets of keys", _merged()),
     "combine_experts": ("add up the experts of a token", _combined()),
 }
+REPLACES = {"add_norm": ("add norm",)}
 _SLOPE = (Exp(row, channel), Store(d_gate, held=gate))
 BACKWARD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "rotary": ("rotate dQ and dK back", (Load(angles), Load(d_queries), Store(d_queries))),
@@ -149,7 +150,8 @@ def _algorithms() -> tuple[Algorithm, ...]:
     ]
     for name, (title, body) in BODIES.items():
         backward = partial(_declare, *BACKWARD[name]) if name in BACKWARD else None
-        made.append(_algorithm(name, title, partial(_declare, title, body), backward))
+        chains = REPLACES.get(name, ())
+        made.append(_algorithm(name, title, partial(_declare, title, body), backward, replaces=chains))
     return tuple(made)
 
 

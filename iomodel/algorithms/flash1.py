@@ -177,6 +177,7 @@ ALGORITHM = Algorithm(
     classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     implementations=(FLASH_ATTENTION_1, FLASH_ATTENTION_1_2023),
     execution={"forward": EXECUTION, "backward": EXECUTION},
+    paper_share=4,  # Algorithm 1, line 1
     published=(
         Published(
             N_k * (d + d_v) + N_q * d_v + N_q * (d + 2 * d_v) * _T_c + N_q * (2 + 4 * _T_c),

@@ -14,6 +14,8 @@ from iomodel.algorithms._flash3_residency import (
     ADDED_BESIDE,
     ADDED_IN_SECTIONS,
     BACKWARD,
+    CUDNN_BACKWARD,
+    CUDNN_FORWARD,
     FORWARD,
     FORWARD_2024,
     IN_SECTIONS,
@@ -143,6 +145,14 @@ FLASH_ATTENTION_3_2024 = replace(
     superseded=True,
     execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
 )
+CUDNN = Implementation(
+    "cudnn",
+    "cuDNN's attention (closed, Hopper)",
+    CUDNN_FORWARD.cite,
+    residency={"forward": (CUDNN_FORWARD,), "backward": CUDNN_BACKWARD},
+    tiles=shipped_tiles("cudnn", "flash3"),
+    front_end=front_end("cudnn"),
+)
 
 _T_c = ceiling(N_k / B_c)
 
@@ -158,7 +168,7 @@ ALGORITHM = Algorithm(
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     execution={"forward": IN_SECTIONS, "backward": ADDED_IN_SECTIONS},
-    implementations=(FLASH_ATTENTION_3, FLASH_ATTENTION_3_2024),
+    implementations=(FLASH_ATTENTION_3, FLASH_ATTENTION_3_2024, CUDNN),
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,

@@ -107,6 +107,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     options={"splits": 1},
     preference=1,
+    replaces=("product elementwise",),
     features=("gated", "scaled", "bias"),
     as_written=("wrapped_edges",),
     requires=(

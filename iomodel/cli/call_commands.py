@@ -12,7 +12,6 @@ import typer
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
-from iomodel.cli.devices_compared import DEVICES, compare_devices, devices_of
 from iomodel.cli.documented import GROUPS, function, given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.numbers import integer
@@ -23,6 +22,7 @@ from iomodel.cli.shared_options import (
     APPROXIMATE,
     BUDGET,
     DEVICE,
+    DEVICES,
     IMPLEMENTATION,
     KERNELS,
     KIND,
@@ -37,6 +37,7 @@ from iomodel.cli.shared_options import (
     Algorithm,
     Json,
     algorithm_names,
+    devices_of,
 )
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.display import Table, group
@@ -128,6 +129,7 @@ def tiles(
       iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128
     """
     from iomodel.solving.solve import solve
+    from iomodel.studies.comparison import Comparison
 
     devices, chosen, form = devices_of(arguments), values.options(arguments), arguments["emit"]
     limits = values.budget(arguments)
@@ -135,7 +137,10 @@ def tiles(
         if map or form is not None:
             raise InputError(f"hardware: {len(devices)} devices given with {'map' if map else 'emit'}; allowed: one")
         call = values.workload(arguments, algorithm)
-        compare_devices(devices, lambda name: solve(algorithm, call, **{**limits, "hardware": name}, **chosen), json)
+        found = Comparison.over(
+            call, devices, lambda name: solve(algorithm, call, **{**limits, "hardware": name}, **chosen)
+        )
+        emit(found, json)
         return
     if map:
         emit(timed_tiles(algorithm, arguments), json)
@@ -371,6 +376,7 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     Example:
       iomodel estimate flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --heads 16 --mask causal
     """
+    from iomodel.studies.comparison import Comparison
     from iomodel.studies.estimate import estimate as run
     from iomodel.timing.parameters import Parameters
 
@@ -382,7 +388,7 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
     call = values.workload(arguments, algorithm)
     if len(devices) > 1:
-        compare_devices(devices, lambda name: run(algorithm, call, name, sizes or None, **more), json)
+        emit(Comparison.over(call, devices, lambda name: run(algorithm, call, name, sizes or None, **more)), json)
         return
     emit(run(algorithm, call, devices[0], sizes or None, **more), json, explained=True)
 
@@ -448,7 +454,7 @@ def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     chosen = {**values.options(arguments), **given(arguments, TRACE, "most_events")}
     if arguments["heads_traced"] is not None:
         traced = arguments["heads_traced"]
-        chosen["heads"] = traced if traced == "all" else integer("heads_traced", traced)
+        chosen["traced_heads"] = traced if traced == "all" else integer("heads_traced", traced)
     most = SHOWN
     if arguments["events"] is not None:
         most = as_integer("events", integer("events", arguments["events"]), least=0)

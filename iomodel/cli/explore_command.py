@@ -12,14 +12,17 @@ from iomodel.cli.numbers import integer
 from iomodel.cli.output import emit
 from iomodel.cli.shared_options import ALGORITHM, IMPLEMENTATION, TILE, WORKLOAD, algorithm_names
 from iomodel.cli.signature import option, switch, with_options
+from iomodel.common.output_files import writable
 from iomodel.errors import InputError, shown
 
 DEFAULT = "iomodel-explorer.html"
+SCRIPT = "iomodel-call.js"
 PAGE = [
     option("algorithms", "Algorithms on the page, separated by commas (all).", "Page", "LIST"),
     option("hardware", "Devices on the page, separated by commas (all); with --link, the device.", "Page", "LIST"),
     option("out", f"Output file ({DEFAULT}).", "Output", "FILE"),
-    switch("force", "Replace an existing file.", "Output"),
+    switch("element", f"Write the script of the custom element beside the page ({SCRIPT}).", "Output"),
+    switch("force", "Replace existing files.", "Output"),
 ]
 PORT = option("port", "Port of --serve (any free port).", "Server")
 BASE = option("base", "Address of a page for --link (the output file, which is written if it is missing).", "Link")
@@ -64,6 +67,9 @@ def explore(
     if serve:
         _shown(make(algorithms=algorithms, hardware=hardware, progress=True), port, not no_browser)
         return
+    beside = Path(arguments["out"] or DEFAULT).with_name(SCRIPT)
+    if arguments["element"]:
+        writable(beside, (".js",), overwrite=bool(arguments["force"]))
     path = make(
         DEFAULT if arguments["out"] is None else arguments["out"],
         algorithms=algorithms,
@@ -72,6 +78,12 @@ def explore(
         progress=True,
     )
     emit(f"{path}: {path.stat().st_size:,} B; open it in a browser")
+    if arguments["element"]:
+        from iomodel.explorer.element import element
+
+        element(beside, overwrite=bool(arguments["force"]))
+        tags = f'<script src="{SCRIPT}"></script> <iomodel-call src="{path.name}"></iomodel-call>'
+        emit(f"{beside}: in another page, {tags}")
 
 
 def _check(algorithm: str | None, arguments: dict[str, Any], *, link: bool, serve: bool, no_browser: bool) -> None:
@@ -81,12 +93,13 @@ def _check(algorithm: str | None, arguments: dict[str, Any], *, link: bool, serv
         raise InputError(
             f"{'no_browser' if arguments['port'] is None else 'port'}: given without --serve; allowed: only with it"
         )
-    if serve and names & {"out", "force"}:
-        raise InputError("out: given with --serve; allowed: only without --serve, which writes no file")
+    for name in ("out", "force", "element") if serve else ():
+        if name in names:
+            raise InputError(f"{name}: given with --serve; allowed: only without --serve, which writes no file")
     for name in [] if link else [*(["algorithm"] if algorithm else []), "base", *(entry.name for entry in CALL)]:
         if name == "algorithm" or name in names:
             raise InputError(f"{name}: given without --link; allowed: only with it, for the call of the link")
-    for name in ("algorithms", "force", "out" if "base" in names else "") if link else ():
+    for name in ("algorithms", "element", "force", "out" if "base" in names else "") if link else ():
         if name in names:
             raise InputError(f"{name}: given with --link; allowed: --base, or --out with a page of everything")
     if link and serve:

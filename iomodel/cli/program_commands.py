@@ -33,5 +33,5 @@ def bound(
     from iomodel.torch.operator_call import read_calls
     from iomodel.torch.traffic_mode import traffic
 
-    report = traffic(read_calls(stream), hardware)
+    report = traffic(read_calls(stream), hardware, warm=warm)
     emit(report.bound(warm) if seconds is None else report.gap(float(duration("seconds", seconds)), warm), json)

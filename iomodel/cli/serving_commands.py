@@ -269,11 +269,13 @@ def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
 
 @with_options(
     [DEVICE],
-    of(TRAINING, "Step", "batch seq_len micro_batch recompute recompute_layers precision gradient_dtype kernels "
-       "attention_algorithm attention_implementation", attention_implementation="Its kernels (the fastest)."),
+    of(TRAINING, "Step", "batch seq_len micro_batch framework recompute recompute_layers precision gradient_dtype "
+       "kernels attention_algorithm attention_implementation", attention_implementation="Its kernels (the fastest)."),
     of(TRAINING, "Devices", "data_parallel shard nodes_per_token virtual_stages overlap", overlap="Collectives beside "
-       "products: data, tensor, pipeline, experts, none (first three)."),
-    LAYOUT._replace(names="tensor_parallel pipeline_parallel expert_parallel devices_per_node").options,
+       "products: data, tensor, pipeline, context, experts, none (first four)."),
+    LAYOUT._replace(
+        names="tensor_parallel pipeline_parallel expert_parallel context_parallel devices_per_node"
+    ).options,
 )  # fmt: skip
 def train(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Estimate the time and the memory of a training step with Adam.

@@ -14,6 +14,7 @@ from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, Jso
 from iomodel.cli.signature import with_options
 from iomodel.common import labels
 from iomodel.common.display import Table
+from iomodel.workloads.attention import Attention
 
 BOUNDS = "counting.bounds:lower_bounds"
 Bounded = Annotated[
@@ -24,6 +25,13 @@ Bounded = Annotated[
         show_default=False,
     ),
 ]
+
+
+ORDERS = (
+    "order for one head: N^2 d^2 / M for M >= d^2, N^2 d / sqrt(M) below (Saha and Ye, ICML 2024, arXiv:2402.07443); "
+    "exact forms in docs/theory.md"
+)
+"""The orders of the bounds, in the letters of the papers."""
 
 
 @with_options(KIND, ALGORITHM)
@@ -75,6 +83,8 @@ def bounds(algorithm: Bounded = None, *, json: Json = False, **arguments: Any) -
     rows = [(name, f"{bound.elements:,}", f"{bound.bytes:,}", bound.holds_for) for name, bound in found.items()]
     title = f"lower bounds on the {labels.REQUESTS} of {algorithm or 'every schedule that forms each product once'}"
     notes = counted_pairs(call)
+    if isinstance(call, Attention) and call.direction == "forward":
+        notes.append(ORDERS)
     if intensity is not None:
         notes.append(f"intensity at this traffic: {intensity:,.4g} FLOP/B of the visible pairs")
     if anywhere:

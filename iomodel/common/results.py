@@ -6,12 +6,13 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.headers import leaves_unread
 from iomodel.errors import InputError, IOModelError, shown, shown_name
@@ -72,7 +73,7 @@ class NamedData(PlainData):
 
 
 INTERNAL = {"derived", "unless_none", "keys", "enclosing", "later", "constructed", "deferring"}
-INTERNAL |= {"sketch", "element", "records", "headline"}
+INTERNAL |= {"sketch", "element", "records", "headline", "renamed"}
 """Attributes of results for the package itself."""
 
 
@@ -81,7 +82,8 @@ class Record(PlainData):
 
     `derived` names the properties that the plain form lists beside the fields, `unless_none` the fields that it leaves
     out where they are None, and `enclosing` the keys that an enclosing result adds. `later` holds the modules of types
-    of fields that are imported for type checkers alone.
+    of fields that are imported for type checkers alone. `renamed` has old spellings of attributes, each with the new
+    attribute and the words of the warning.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
@@ -89,6 +91,16 @@ class Record(PlainData):
     enclosing: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[Mapping[str, str]] = FrozenDict()
     later: ClassVar[Mapping[str, str]] = FrozenDict(Expr="sympy", Symbol="sympy")
+    renamed: ClassVar[Mapping[str, tuple[str, str]]] = FrozenDict()
+
+    if not TYPE_CHECKING:  # a checker knows the new spellings alone
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in type(self).renamed:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            new, words = type(self).renamed[name]
+            warn_renamed(f"{type(self).__name__}.{name}", words)
+            return getattr(self, new)
 
     def __dir__(self) -> list[str]:
         """List the attributes for readers of a result."""
@@ -116,10 +128,12 @@ class Record(PlainData):
             A key is missing or unknown, or its value is of another type.
         """
         names = {key: name for name, key in cls.keys.items()}
-        own = {names.get(key, key): value for key, value in data.items()} if isinstance(data, Mapping) else data
+        own = (
+            {names.get(key, key): value for key, value in data.items()} if names and isinstance(data, Mapping) else data
+        )
         values = decoded_fields(cls, own)
         value = cls(**values)
-        known = {*(cls.keys.get(name, name) for name in values), *cls.derived, *cls.enclosing}
+        known = {*map(cls.keys.get, values, values), *cls.derived, *cls.enclosing}
         if not data.keys() <= known:
             check_keys(data, [*value.to_dict(), *cls.enclosing])
         return value
@@ -254,8 +268,7 @@ def _flat(values: Any) -> list[Any]:
 
 def decoded_fields(kind: type, data: Any, path: str = "") -> dict[str, Any]:
     """Read the values of a dataclass's fields; InputError for one that is missing or of another type."""
-    optional = [field.name for field in fields(kind) if _has_default(field)]
-    return decoded_values(_hints(kind), optional, data, kind.__name__, path)
+    return decoded_values(_hints(kind), _optional(kind), data, kind.__name__, path)
 
 
 def decoded_values(
@@ -276,32 +289,36 @@ def decoded_values(
     return values
 
 
+Reader = Callable[[Any, str], Any]
+"""A function that reads plain data at a path as a value of one type, or raises InputError."""
+
+
 def decoded(hint: Any, data: Any, path: str) -> Any:
     """Read plain data as a value of a type; InputError where they are no such value."""
+    return _reader(hint)(data, path)
+
+
+@lru_cache(maxsize=1 << 12)
+def _reader(hint: Any) -> Reader:
+    """Return the reader of a type."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, TypeVar):
-        return _frozen(data, path)
+        return _frozen
     if hasattr(hint, "__value__") or hasattr(hint, "__supertype__"):
-        return decoded(getattr(hint, "__value__", None) or hint.__supertype__, data, path)
+        return partial(decoded, getattr(hint, "__value__", None) or hint.__supertype__)
     if hasattr(hint, "__metadata__"):
-        kind = next((kind for kind in hint.__metadata__ if isinstance(kind, type)), hint.__origin__)
-        return decoded(kind, data, path)
+        return _reader(next((kind for kind in hint.__metadata__ if isinstance(kind, type)), hint.__origin__))
     if origin in (Union, UnionType):
-        return _one_of(parts, data, path)
+        return partial(_one_of, {part: _field_names(part) for part in parts})
     if origin is Literal:
-        return data if data in parts else _refuse(data, path, f"one of {', '.join(map(repr, parts))}")
+        return partial(_literal, parts)
     if hint in _SCALARS:
-        return data if _is_scalar(hint, data) else _refuse(data, path, _SCALARS[hint])
-    if origin is tuple and _is_pairs(hint) and isinstance(data, Mapping):
-        kind = get_args(parts[0])[1]
-        return tuple((name, decoded(kind, item, f"{path}.{shown_name(name)}")) for name, item in data.items())
+        return partial(_scalar, hint)
     if origin in (tuple, list):
-        return _sequence(origin, parts, data, path)
+        return partial(_pairs, parts) if _is_pairs(hint) else partial(_sequence, origin, parts)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
-            return _refuse(data, path, "an object")
-        return FrozenDict({name: decoded(parts[1], item, f"{path}.{shown_name(name)}") for name, item in data.items()})
-    return _object(hint, data, path)
+        return partial(_mapping, _reader(parts[1]))
+    return partial(_object, hint)
 
 
 _SCALARS: Mapping[Any, str] = {
@@ -313,15 +330,37 @@ _SCALARS: Mapping[Any, str] = {
 }
 
 
-def _is_scalar(hint: Any, data: Any) -> bool:
-    if hint is bool or isinstance(data, bool):
-        return hint is bool and isinstance(data, bool)
-    return isinstance(data, int | float) if hint is float else isinstance(data, hint)
+def _scalar(hint: Any, data: Any, path: str) -> Any:
+    if type(data) is hint:
+        return data
+    if hint is bool or isinstance(data, bool) or not isinstance(data, int | float if hint is float else hint):
+        return _refuse(data, path, _SCALARS[hint])
+    return data
+
+
+def _literal(allowed: tuple[Any, ...], data: Any, path: str) -> Any:
+    return data if data in allowed else _refuse(data, path, f"one of {', '.join(map(repr, allowed))}")
+
+
+def _pairs(parts: tuple[Any, ...], data: Any, path: str) -> Any:
+    """Read named values, which plain data may hold as an object."""
+    if not isinstance(data, Mapping):
+        return _sequence(tuple, parts, data, path)
+    read = _reader(get_args(parts[0])[1])
+    return tuple((name, read(item, f"{path}.{shown_name(name)}")) for name, item in data.items())
+
+
+def _mapping(read: Reader, data: Any, path: str) -> Any:
+    if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
+        return _refuse(data, path, "an object")
+    return FrozenDict({name: read(item, f"{path}.{shown_name(name)}") for name, item in data.items()})
 
 
 def _sequence(origin: Any, parts: tuple[Any, ...], data: Any, path: str) -> Any:
     if not isinstance(data, list | tuple):
         return _refuse(data, path, "a list")
+    if parts[0] is int and parts[-1] is Ellipsis and {*map(type, data)} <= {int}:
+        return origin(data)
     hints = parts if origin is tuple and parts[-1] is not Ellipsis else parts[:1] * len(data)
     if len(hints) != len(data):
         return _refuse(data, path, f"a list of {len(hints)}")
@@ -329,12 +368,17 @@ def _sequence(origin: Any, parts: tuple[Any, ...], data: Any, path: str) -> Any:
     return origin(decoded(hint, item, f"{path}.{place}") for place, (hint, item) in pairs)
 
 
-def _one_of(hints: tuple[Any, ...], data: Any, path: str) -> Any:
+def _field_names(kind: Any) -> frozenset[str]:
+    names: Mapping[str, Any] = getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
+    return frozenset(names)
+
+
+def _one_of(names: Mapping[Any, frozenset[str]], data: Any, path: str) -> Any:
     """Read data as the first type that takes them; of objects, try those first that share most keys."""
-    keys = data.keys() if isinstance(data, Mapping) else set()
-    names = {hint: getattr(hint, "model_fields", None) or getattr(hint, "__dataclass_fields__", {}) for hint in hints}
-    errors = []
-    for hint in sorted(hints, key=lambda hint: -len(names[hint].keys() & keys)):
+    hints, errors = list(names), []
+    if isinstance(data, Mapping):
+        hints.sort(key=lambda hint: -len(names[hint] & data.keys()))
+    for hint in hints:
         try:
             return decoded(hint, data, path)
         except IOModelError as error:
@@ -379,8 +423,11 @@ def _is_pairs(hint: Any) -> bool:
     return len(get_args(parts[0])) == 2 and get_args(parts[0])[0] is str
 
 
-def _has_default(field: Any) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
+@lru_cache(maxsize=256)
+def _optional(kind: Any) -> frozenset[str]:
+    """Return the fields with a default."""
+    missing = (MISSING, MISSING)
+    return frozenset(field.name for field in fields(kind) if (field.default, field.default_factory) != missing)
 
 
 @lru_cache(maxsize=256)

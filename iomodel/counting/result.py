@@ -12,6 +12,7 @@ from iomodel.common.display import Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
 from iomodel.errors import IOModelError
+from iomodel.workloads.attention import Attention
 from iomodel.workloads.workload import Workload
 
 
@@ -95,6 +96,15 @@ class Cost(Counts[int], Result):
         """Return the answer in a few words."""
         return f"{self.algorithm}: {choice_text(self.tiles)}, {self.hbm_bytes:,} B"
 
+    def _tile_counts(self) -> list[tuple[str, str, str]]:
+        """Count the tiles along the queries and along the keys of an attention call."""
+        call, sizes = self.workload, self.tiles
+        if not isinstance(call, Attention) or not {"block_q", "block_kv"} <= sizes.keys():
+            return []
+        rows = call.q_len * (call.group if self.options.get("packed") else 1)
+        along = ("query tiles (T_r)", rows, "block_q"), ("key tiles (T_c)", call.kv_len, "block_kv")
+        return [(label, f"{-(-length // sizes[name]):,}", "-") for label, length, name in along]
+
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         tiles = sizes_text(self.tiles)
@@ -105,6 +115,7 @@ class Cost(Counts[int], Result):
             for name, count in counts.items()
         ]
         rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]
+        rows += self._tile_counts()
         rows += [] if self.visible_pairs is None else [("visible pairs", f"{self.visible_pairs:,}", "-")]
         rows.append((labels.OVER_REQUESTS, f"{self.intensity:,.1f}", "FLOP/B"))
         return [Table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), rows)]

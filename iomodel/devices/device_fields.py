@@ -269,8 +269,9 @@ class Measured(Group):
     gemm_tf32: Rate | None = None
     gemm_fp8: Rate | None = None
     best_gemm_bf16: Rate | None = None
+    best_gemm_fp16: Rate | None = None
     best_gemm_fp8: Rate | None = None
-    """The best of the products of many shapes, in fp8 as in bf16."""
+    """The best of the products of many shapes, in fp16 and fp8 as in bf16."""
     gemm_qk_bf16: Rate | None = None
     """Q K^T as a separate batched product; it writes the scores to HBM, which may be the limiting resource."""
     gemm_pv_bf16: Rate | None = None

@@ -140,11 +140,12 @@ def rates(device: Hardware, dtype: str) -> Rates:
     wanted = f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
     peak = have.needed(f"compute.peak.{dtype}", wanted) if dtype else NO_PRODUCTS
     bandwidth = have.needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
-    matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
+    matrix = min(have.boosted * peak, have.get(f"measured.gemm_{dtype}", have.boosted * peak))
     fp32 = have.get("compute.peak.fp32")
+    fp32 = None if fp32 is None else have.boosted * fp32
     units = have.get("compute.units")
     per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
-    sm_matrix = have.of_one_sm(f"compute.{per_clock}", peak, width)
+    sm_matrix = have.of_one_sm(f"compute.{per_clock}", have.boosted * peak, width)
     sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
     hbm, llc, assumed = (bandwidth, None, ()) if device.simulated else _sustained(have, bandwidth)
@@ -203,8 +204,11 @@ class _Figures(dict[str, float]):
         clock = next((self[path] for path in (f"compute.clock.{name}" for name in names) if path in self), None)
         if clock is None and all(path in self for path in (*_PEAK, "compute.units")):
             clock = self[_PEAK[0]] / self[_PEAK[1]] / self["compute.units"]  # the clock implied by the peak
+        above = [self[best] / self[peak] for best, peak in _BEST.items() if {best, peak} <= self.keys()]
+        self.boosted = max(1.0, *above, 1.0)
+        """Clock of the card over that of its datasheet, where products exceed the datasheet's peak [-]."""
         if clock is not None:
-            self["clock"] = clock
+            self["clock"] = clock * self.boosted
 
     def needed(self, path: str, text: str) -> float:
         """Look up a figure, or raise SpecError."""
@@ -245,12 +249,16 @@ def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, t
 def _reached(have: _Figures, dtype: str, matrix: float, architecture: str) -> tuple[float, str | None]:
     """Return the most that products of a dtype reach [FLOP/s], and what is assumed for it."""
     peak = have[f"compute.peak.{dtype}"]
-    best = f"measured.best_gemm_{'bf16' if dtype == 'fp16' else dtype}"
-    if matrix < peak or best in have:
-        return min(matrix, have.get(best, matrix)), None
+    if matrix < peak:
+        return matrix, None
+    for best in (f"measured.best_gemm_{dtype}", *(["measured.best_gemm_bf16"] if dtype == "fp16" else ())):
+        if best in have:
+            return min(matrix, have[best]), None
     share = REACHED.get(architecture, 1.0)
-    if "measured.best_gemm_bf16" in have and "compute.peak.bf16" in have:
-        share = have["measured.best_gemm_bf16"] / have["compute.peak.bf16"]
+    for best, other in _BEST.items():
+        if best in have and other in have:
+            share = min(have.boosted, have[best] / have[other])
+            break
     of_peak = "the datasheet's peak" if share == 1 else f"{percent(share)} of the peak"
     return min(matrix, share * peak), f"{dtype} products at {of_peak} at most (none measured)"
 
@@ -267,6 +275,8 @@ def has_rates(device: Hardware, dtype: str) -> bool:
 
 NO_PRODUCTS = 1.0
 """Peak in the rates of kernels without products [FLOP/s], by which nothing but no FLOPs is divided."""
+_BEST = {f"measured.best_gemm_{dtype}": f"compute.peak.{dtype}" for dtype in ("bf16", "fp16")}
+"""Peaks of the types with a measured best product."""
 _BANDWIDTH = "memory.hbm.bandwidth"
 SUSTAINED = 0.9
 """Share of the datasheet's bandwidth that a kernel sustains where none is measured [-]: copies and triads on file reach

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 __all__ = ["IOModelError", "InfeasibleError", "InputError", "SpecError", "UnfinishedError", "UnknownNameError"]
@@ -160,12 +161,15 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     letters, words = _letters(wanted), _words(wanted)
     if not letters:
         return []
-    from iomodel.errors.synonyms import known, meant
+    from iomodel.errors.synonyms import known, meant, spellings
 
     same = [name for name in names if _letters(name) == letters] or meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
     if not near and not known(wanted):
         near = _edited(wanted, names) or [name for name in names if _words(name) & _numbered(words)]
+    if not near and not known(wanted) and len(wanted) >= LONG:
+        others = spellings(names)
+        near = list(dict.fromkeys(chain.from_iterable(others[word] for word in others if _edits(wanted, word, 1) == 1)))
     return near[:MOST_SUGGESTED]
 
 

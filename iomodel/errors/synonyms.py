@@ -72,6 +72,9 @@ SAME = {
     "algorithm algorithms": "algo",
     "model": "model_name model_path model_id",
     # values
+    "bf16": "bfloat16",
+    "fp16": "float16 half",
+    "fp32": "float32 single",
     "causal": "lower_triangular tril",
     "forward": "fwd",
     "backward": "bwd",
@@ -179,6 +182,21 @@ def meant(word: str, names: Collection[str]) -> list[str]:
     """
     found = (*_meanings(word, SAME), *_meanings(word, LIKELY), *_meanings(word, COMMANDS))
     return [name for name in dict.fromkeys(found) if name in names]
+
+
+def spellings(names: Collection[str]) -> Mapping[str, list[str]]:
+    """List the names that each long synonym of some names means.
+
+    >>> spellings(["bf16", "int8"])
+    {'bfloat16': ['bf16']}
+    """
+    words = chain.from_iterable(words.split() for words in (*SAME.values(), *LIKELY.values()))
+    long = dict.fromkeys(word for word in words if len(word) >= LONG)
+    return {word: found for word in long if (found := meant(word, names))}
+
+
+LONG = 8
+"""Letters from which on a synonym is recognised with a mistake."""
 
 
 def known(word: str) -> bool:

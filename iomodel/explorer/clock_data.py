@@ -180,6 +180,7 @@ def _residency(layout: Residency) -> dict[str, Any]:
         "shipped": layout.shipped,
         "shared_axes": [[sorted(axes), dtype] for axes, dtype in layout.shared_axes],
         "operand_axes": sorted(map(sorted, layout.operand_axes)),
+        "result_axes": sorted(map(sorted, layout.result_axes)),
     }
 
 

@@ -28,6 +28,7 @@ DRAWS = (
     "share",
     "answer",
     "tour",
+    "frame",
     "main",
 )
 """Scripts that draw the page."""

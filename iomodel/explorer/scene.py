@@ -78,7 +78,7 @@ def _side(
     }
 
 
-def _numbered(kernel: language.Kernel, own: Iterable[Line], numbers: Mapping[str, int]) -> Iterator[list[Any]]:
+def _numbered(kernel: language.Kernel, own: Iterable[DeclaredLine], numbers: Mapping[str, int]) -> Iterator[list[Any]]:
     """List the lines of a kernel below its title, with the sizes of the tiles."""
     yield [0, f"kernel {kernel.title}"]
     for line in own:
@@ -93,7 +93,9 @@ def _axes(nest: Iterable[language.Kernel], name: str) -> list[str]:
     return [axis.name for axis in tensor.axes if axis.name in ("query", "key")]
 
 
-def _steps(events: Iterable[Event], listed: Mapping[str, list[Line]], held: Mapping[str, set[str]]) -> list[list[Any]]:
+def _steps(
+    events: Iterable[Event], listed: Mapping[str, list[DeclaredLine]], held: Mapping[str, set[str]]
+) -> list[list[Any]]:
     """Add up the events of each line on each pair of tiles of the picture.
 
     A step is [line, tensor or "", first and last query tile or -1, first and last key tile or -1, bytes moved, loaded
@@ -118,7 +120,7 @@ def _steps(events: Iterable[Event], listed: Mapping[str, list[Line]], held: Mapp
     return list(steps.values())
 
 
-def _line(event: Event, own: Iterable[Line]) -> int:
+def _line(event: Event, own: Iterable[DeclaredLine]) -> int:
     """Find the statement of an event among the lines of its kernel."""
     axes = {axis for axis, _, _ in event.tile}
 
@@ -133,7 +135,7 @@ def _line(event: Event, own: Iterable[Line]) -> int:
     return next(number for number, line in enumerate(own) if same(line.statement))
 
 
-class Line(NamedTuple):
+class DeclaredLine(NamedTuple):
     """One line of a declaration: its indentation, its text, and its statement."""
 
     depth: int
@@ -152,7 +154,7 @@ def rows(axis: language.Axis, many: bool = True) -> str:
     return several if many else single
 
 
-def lines(kernel: language.Kernel) -> list[Line]:
+def lines(kernel: language.Kernel) -> list[DeclaredLine]:
     """List the statements of a kernel in order, each with its line.
 
     >>> from iomodel.algorithms import algorithm
@@ -165,11 +167,11 @@ def lines(kernel: language.Kernel) -> list[Line]:
     return list(_lines(kernel.body, 0))
 
 
-def _lines(body: Any, depth: int) -> Iterator[Line]:
+def _lines(body: Any, depth: int) -> Iterator[DeclaredLine]:
     for statement in body:
         text = _text(statement)
         if text:
-            yield Line(depth, text, statement)
+            yield DeclaredLine(depth, text, statement)
         if isinstance(statement, language.Compound):
             yield from _lines(statement.body, depth + bool(text))  # type: ignore[attr-defined]
 

@@ -322,6 +322,25 @@ class AttentionLayer(Group):
         """
         return kv_len if self.window is None else min(kv_len, q_len + self.window - 1)
 
+    def prefilled_pairs(self, tokens: int) -> int:
+        """Count the pairs of a query and a key that one head sees in the prefill of a prompt [-].
+
+        A window, a chunk, or the keys that an indexer keeps bound the keys of each query.
+
+        Examples
+        --------
+        >>> AttentionLayer(heads=32, head_dim=128).prefilled_pairs(4)
+        10
+        >>> AttentionLayer(heads=32, head_dim=128, window=2).prefilled_pairs(4)
+        7
+        """
+        if self.chunk is not None:
+            full, rest = divmod(tokens, self.chunk)
+            return full * _triangle(self.chunk) + _triangle(rest)
+        most = tokens if self.window is None else self.window
+        most = min(most, tokens if self.indexer is None else self.indexer.topk)
+        return _triangle(min(most, tokens)) + max(0, tokens - most) * most
+
     def _mask(self, q_len: int, kv_len: int) -> tuple[Mask, int]:
         """Build the mask of a call, and the number of its keys; queries of a chunk see no key before the chunk."""
         if self.window is not None:
@@ -338,3 +357,7 @@ class AttentionLayer(Group):
                 f"{MOST_CHUNKS} chunks, or up to {last}, the queries of the last chunk"
             )
         return Documents(lengths=(*[self.chunk] * full_chunks, last), causal=True), kv_len
+
+
+def _triangle(rows: int) -> int:
+    return rows * (rows + 1) // 2

@@ -11,7 +11,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import ModelSpec
-from iomodel.models.weight_files import Tensor, WeightFile
+from iomodel.models.weight_files import StoredTensor, WeightFile
 
 TYPES = {
     "llama": "llama", "llama4": "llama4_text", "qwen2": "qwen2", "qwen2moe": "qwen2_moe", "qwen3": "qwen3",
@@ -135,7 +135,7 @@ def with_types(spec: ModelSpec, file: WeightFile) -> ModelSpec:
     return ModelSpec(**{name: getattr(counted, name) for name in ModelSpec.model_fields})
 
 
-def _types(tensors: tuple[Tensor, ...]) -> tuple[dict[tuple[int, str], str], dict[str, str]]:
+def _types(tensors: tuple[StoredTensor, ...]) -> tuple[dict[tuple[int, str], str], dict[str, str]]:
     """List the types of the matrices of layers, and those of the tables outside of them."""
     of_layers: dict[tuple[int, str], str] = {}
     outside: dict[str, str] = {}

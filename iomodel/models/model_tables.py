@@ -58,6 +58,11 @@ def model_table(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = 
     ]
     if index:
         rows.append((f"  of these, keys of indexers of {context:,} tokens", f"{index:,}", "B"))
+    longest = spec.attention_overtakes
+    if longest is not None:
+        rows.append(
+            ("causal prefill in which attention takes as many FLOPs as the layers' matrices", f"{longest:,}", "tokens")
+        )
     if counts["state_bytes"]:
         rows.append(("state of a sequence", f"{counts['state_bytes']:,}", "B"))
     if spec.kv_dtype is not None:

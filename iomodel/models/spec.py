@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 MOST_LAYERS = 10_000
 """Most layers of a model: far above any known model, and few enough to list."""
+
+LONGEST_PREFILL = 1 << 30
+"""Longest prefill searched [tokens]."""
 
 ALL = "all figures"
 Name = Annotated[str, Field(max_length=200, pattern=PRINTABLE)]
@@ -138,6 +142,37 @@ class ModelSpec(Shown, ModelFacts, NamedData):
     def further_parameters(self) -> int:
         """Number of weights of the modules that predict further tokens, not part of `parameters` [elements]."""
         return sum(layer.parameters(self.hidden_size) for layer in self.further_layers)
+
+    @property
+    def attention_overtakes(self) -> int | None:
+        """Length from which attention takes more FLOPs of a causal prefill than the matrices of the layers [tokens].
+
+        None if there is none up to 2**30. Pairs of a query and a key are the visible ones, half the square without a
+        window; the output layer is not counted, nor are states of recurrences and entries of several tokens.
+
+        Examples
+        --------
+        >>> from iomodel.models.registry import model
+        >>> model("llama-3-8b").attention_overtakes
+        53247
+        """
+
+        def ahead(tokens: int) -> bool:
+            pairs = sum(
+                times * layer.attention.heads * (layer.attention.head_dim + layer.attention.value_dim)
+                * layer.attention.prefilled_pairs(tokens)
+                for layer, times in self.counted.items()
+                if layer.attention is not None and layer.attention.compression is None
+            )  # fmt: skip
+            return pairs >= tokens * matrices
+
+        matrices = sum(
+            times * matrix.in_features * matrix.out_features * matrix.visited
+            for layer, times in self.counted.items()
+            for matrix in layer.linears(self.hidden_size)
+        )
+        place = bisect_left(range(1, LONGEST_PREFILL + 1), True, key=ahead) + 1
+        return place if place <= LONGEST_PREFILL else None
 
     def weight_bytes(self, dtype: str | None = None) -> int:
         """Compute the size of the weights [B].

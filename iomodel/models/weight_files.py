@@ -46,7 +46,7 @@ KEPT = 1 << 16
 """Longest list of metadata that is kept; of a longer one, such as a vocabulary, only the length is."""
 
 
-class Tensor(NamedTuple):
+class StoredTensor(NamedTuple):
     """A tensor of a file: name, axes, type, and size [B]."""
 
     name: str
@@ -61,7 +61,7 @@ class WeightFile:
 
     Attributes
     ----------
-    tensors : tuple of Tensor
+    tensors : tuple of StoredTensor
         Tensors, without those of an index, which states no shapes.
     metadata : mapping
         Metadata of the file; of a list longer than 65,536 entries, its length.
@@ -71,7 +71,7 @@ class WeightFile:
         Names of the tensors of an index.
     """
 
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[StoredTensor, ...]
     metadata: Mapping[str, Any]
     total: int | None = None
     names: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ def _safetensors(length: bytes, content: bytes, path: str) -> WeightFile:
     return WeightFile(tensors, meta if isinstance(meta, dict) else {})
 
 
-def _tensor(name: str, entry: Any, path: str) -> Tensor:
+def _tensor(name: str, entry: Any, path: str) -> StoredTensor:
     try:
         dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
         expected = SAFETENSORS.get(dtype)
@@ -162,7 +162,7 @@ def _tensor(name: str, entry: Any, path: str) -> Tensor:
         raise SpecError(f"{path}: {shown(name)}: {shown(entry)} given; allowed: dtype, shape, data_offsets") from None
     if not whole or size < 0 or len(shape) > MOST_AXES or (expected is not None and size != prod(shape) * expected):
         raise SpecError(f"{path}: {shown(name)}: {size} B given; allowed: those of {shown(shape)} in {shown(dtype)}")
-    return Tensor(name, shape, str(dtype), size)
+    return StoredTensor(name, shape, str(dtype), size)
 
 
 class _Reader:
@@ -232,7 +232,7 @@ def _gguf(header: _Reader) -> WeightFile:
     return WeightFile(tuple(_gguf_tensors(header, count)), metadata)
 
 
-def _gguf_tensors(header: _Reader, count: int) -> Iterator[Tensor]:
+def _gguf_tensors(header: _Reader, count: int) -> Iterator[StoredTensor]:
     for _ in range(count):
         name, axes = header.text(), header.number("<I")
         if axes > MOST_AXES:
@@ -244,4 +244,4 @@ def _gguf_tensors(header: _Reader, count: int) -> Iterator[Tensor]:
         if dtype is None:
             raise SpecError(f"{header.path}: {shown(name)}: type {kind} given; allowed: {', '.join(BLOCKS)}")
         weights, size = BLOCKS[dtype]
-        yield Tensor(name, shape, dtype, -(-prod(shape) // weights) * size)
+        yield StoredTensor(name, shape, dtype, -(-prod(shape) // weights) * size)

@@ -96,7 +96,11 @@ class Algorithm:
     `preference` ranks the algorithms that are tried where none is named, the lowest first; the last of them answers the
     most devices and calls. None is for an algorithm that is taken by name alone. `triton_kernels` has the kinds of
     Triton kernel (:mod:`iomodel.triton`) that its counts describe, each with the titles of the kernels of its nest that
-    one launch runs; none for all.
+    one launch runs; none for all. `replaces` has the chains of operators of PyTorch that its launches stand for, in the
+    words of :mod:`iomodel.torch.program_fusion`, or one operator.
+
+    `paper_share` states the rule of its paper for tiles, if there is one: in a memory of M elements, key tiles of
+    M / (paper_share d) rows, rounded up, and query tiles of as many rows, at most d.
 
     `symbols` are its additions to the alphabet, made by :func:`iomodel.nests.symbol`: those named in `options` are
     numbers, the others are tiles.
@@ -127,6 +131,8 @@ class Algorithm:
     as_written: tuple[str, ...] = ()
     preference: int | None = None
     triton_kernels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    paper_share: int | None = None
+    replaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._adopt_symbols()

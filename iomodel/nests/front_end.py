@@ -24,6 +24,8 @@ class FrontEnd(Record):
     masks : tuple of str, optional
         Kinds of mask: "full", "causal", "window", "left window" (without keys after the query), "blocks", "documents";
         None for any.
+    windowed_backward : tuple of str, optional
+        The types in which a backward pass skips the tiles outside a window; None for any.
     pages : tuple of int
         The page sizes; empty for any [keys].
     page_step : int
@@ -36,7 +38,7 @@ class FrontEnd(Record):
     grouped : bool
         True if query heads may share keys.
     deterministic : int, optional
-        The width below which a backward pass without atomic additions exists; None for any [elements].
+        The width below which a backward pass without atomic additions exists; 0 for none, None for any [elements].
     last : bool
         True if libraries launch the kernels only where no others of the algorithm run the call.
     division : Division, optional
@@ -48,6 +50,7 @@ class FrontEnd(Record):
     backward: tuple[str, ...] | None = None
     exclusive: tuple[str, ...] = ()
     masks: tuple[str, ...] | None = None
+    windowed_backward: tuple[str, ...] | None = None
     pages: tuple[int, ...] = ()
     page_step: int = 1
     packs: Literal["any", "always", "one query", "never"] = "any"

@@ -114,6 +114,15 @@ class Residency(Record):
     parts : int
         Tiles of scores of a block that overlap like blocks, whatever its warps: 2 if products of one tile run while
         warps compute the softmax of another [-].
+    repeated : bool
+        True if warps without rows of their own compute those of others again.
+    restaged : bool
+        True if each product of a trip requests its operands from the L2 anew, and adds there to results that no phase
+        holds in registers.
+    most_blocks : int
+        Most blocks of a call, which share out the outer tiles of a head; 0 for a block for each tile [-].
+    added_clocks : float
+        Time of an SM for each byte of a sum that a trip loads and stores because no phase has it in registers [clk/B].
     compiled : str
         Kind of Triton kernel (:mod:`iomodel.placement.triton_check`) whose compiler decides the bytes, the registers
         and whether a tile has this layout; `shared` and `phases` then say only which tiles lie there.
@@ -145,6 +154,10 @@ class Residency(Record):
     instruction_rows: int = 64
     parts: int = 1
     narrowest: int = 0
+    repeated: bool = False
+    restaged: bool = False
+    most_blocks: int = 0
+    added_clocks: float = 0.0
     compiled: str = ""
 
     def __hash__(self) -> int:
@@ -172,6 +185,12 @@ class Residency(Record):
     def operand_axes(self) -> frozenset[frozenset[str]]:
         """The axes of each operand in registers."""
         held = (fragment for phase in self.phases for fragment in phase if fragment.dtype == "io")
+        return frozenset(frozenset(axis.name for axis in fragment.tensor.axes) for fragment in held)
+
+    @property
+    def result_axes(self) -> frozenset[frozenset[str]]:
+        """The axes of each result in registers."""
+        held = (fragment for phase in self.phases for fragment in phase if fragment.dtype != "io")
         return frozenset(frozenset(axis.name for axis in fragment.tensor.axes) for fragment in held)
 
 

@@ -43,6 +43,9 @@ def _reasons(front: FrontEnd, call: Attention, options: Mapping[str, Any]) -> It
         yield f"kv_heads: {call.kv_heads} given; allowed: {call.heads}, as many as heads"
     if front.masks is not None and (kind := mask_kind(call, front.masks)) not in front.masks:
         yield f"mask: {kind} given; allowed: {', '.join(front.masks)}"
+    types = front.windowed_backward
+    if types is not None and call.direction == "backward" and isinstance(call.mask, Window) and call.dtype not in types:
+        yield f"mask: window given; allowed: {' or '.join(types)} rows in a backward pass, or no window"
     if call.page_size is not None and (call.page_size % front.page_step or call.page_size not in _pages(front, call)):
         allowed = " or ".join(map(str, front.pages)) or f"a multiple of {front.page_step}"
         yield f"page_size: {call.page_size} given; allowed: {allowed}"
@@ -50,7 +53,7 @@ def _reasons(front: FrontEnd, call: Attention, options: Mapping[str, Any]) -> It
         yield f"packed: True given; allowed: {_packs(front, call)}"
     width = front.deterministic
     if options.get("deterministic") and width is not None and max(call.head_dim, call.value_dim) >= width:
-        yield f"deterministic: True given; allowed: with rows below {width} elements"
+        yield f"deterministic: True given; allowed: {f'with rows below {width} elements' if width else False}"
 
 
 def _pages(front: FrontEnd, call: Attention) -> Sequence[int | None]:

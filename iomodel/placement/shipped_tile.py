@@ -13,7 +13,7 @@ from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.window import Window
 
-LIKE = {"sm_100": "sm_90", "sm_103": "sm_90"}
+LIKE = {"sm_100": "sm_90", "sm_103": "sm_90", "sm_121": "sm_120"}
 """Architectures whose tiles are those of another where a table has none of their own: the sources choose by compute
 capability 8.x above 8.0 (FlashAttention-2's launch templates, CUTLASS's Sm80 kernels) or by the shared memory of an SM
 (FlashInfer), which are alike."""

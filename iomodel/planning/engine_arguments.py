@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,16 +15,25 @@ from iomodel.errors import InputError, shown
 from iomodel.errors.synonyms import key, same
 from iomodel.models.registry import list_models
 from iomodel.planning.checked_numbers import as_share
-from iomodel.planning.engine_options import SGLANG, TRTLLM, VLLM, OptionNames
-from iomodel.planning.engines import OTHER_NAMES
+from iomodel.planning.engine_options import LLAMA_CPP, SGLANG, TRTLLM, VLLM, OptionNames
+from iomodel.planning.engines import ENGINES, OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
+from iomodel.workloads.call import BLOCK_CACHES
 
-MODELS = ("--model", "--model-path", "--served-model-name")
+MODELS = ("--model", "--model-path", "--served-model-name", "--hf-repo")
 """Options that name the model."""
 LONGEST = 10_000
 """Longest accepted command line [characters]."""
-ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16)$")
+ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16|gguf)$")
+NEGATIVE = re.compile(r"-\d+")
+GGUF_TYPE = re.compile(r"[-.:](q4_0|q4_1|q5_0|q5_1|q8_0|f16|bf16|q[2-6]_k)(?:_[sml])?(?:\.gguf)?$", re.IGNORECASE)
+"""The type of the weights at the end of the name of a GGUF file."""
+STATED = {"f16": "fp16", "bf16": "bf16", **{f"q{bits}_k": f"q{bits}_K" for bits in range(2, 7)}}
+"""Types of weights by their names in GGUF, where these differ."""
+SERVERS = ("llama-server", "llama-cli", "llama-bench")
+"""Programs of llama.cpp that take its options."""
 REFUSED = {
     "--cpu-offload-gb": "weights on the host",
     "--speculative-config": "speculation; give it to iomodel.plan",
@@ -36,6 +47,20 @@ REFUSED = {
     "--extra_llm_api_options": "the options in a file; give them to iomodel.plan",
 }
 """Options that a plan does not follow."""
+UNFOLLOWED = {
+    "--enforce-eager", "--compilation-config", "-O", "--no-enable-chunked-prefill", "--disable-cuda-graph",
+    "--enable-mixed-chunk", "--mamba-ssm-dtype", "--mamba-ssm-cache-dtype", "--mamba-cache-dtype",
+    "--mamba-cache-mode", "--mamba-block-size", "--kv-cache-config", "--kv-transfer-config", "--enable-eplb",
+    "--enable-dbo", "--enable-two-batch-overlap", "--enable-hierarchical-cache", "--disable-hybrid-swa-memory",
+    "--disable-hybrid-kv-cache-manager", "--calculate-kv-scales", "--kv-offloading-size", "--limit-mm-per-prompt",
+    "--lora-paths", "--max-lora-rank", "--max-loras-per-batch", "--max_beam_width", "--attention-backend",
+    "--disable-custom-all-reduce", "--moe-a2a-backend", "--schedule-conservativeness", "--enable-torch-compile",
+    "--host-delay", "--max-prefill-tokens", "--quantization-param-path", "-ngl", "--n-gpu-layers", "-ub",
+    "--ubatch-size", "-ot", "--override-tensor", "--n-cpu-moe", "--tensor-split", "-ts",
+}  # fmt: skip
+"""Options that change memory or times in ways that a plan does not follow."""
+SIZES = {"K": 2**10, "M": 2**20, "G": 2**30, "k": 10**3, "m": 10**6, "g": 10**9, "": 1}
+"""Suffixes of sizes in bytes (vllm/engine/arg_utils.py, ``human_readable_int``)."""
 DEGREES = {
     "tensor_parallel": "tensor",
     "pipeline_parallel": "pipeline",
@@ -58,8 +83,10 @@ class Command(NamedTuple):
 
     @property
     def passed_over(self) -> str:
-        """State the options without an effect; empty without one."""
-        return f"without an effect on a plan: {', '.join(self.ignored)}" if self.ignored else ""
+        """State the options that a plan passes over; empty without one."""
+        kinds = {False: "without an effect on a plan", True: "not followed, though memory or times change"}
+        lists = {kind: [name for name in self.ignored if (name in UNFOLLOWED) == kind] for kind in kinds}
+        return "; ".join(f"{kinds[kind]}: {', '.join(names)}" for kind, names in lists.items() if names)
 
 
 def is_command(model: object) -> bool:
@@ -70,19 +97,20 @@ def is_command(model: object) -> bool:
     """
     if not isinstance(model, str) or len(model.split()) < 2:
         return False
-    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve"} & {*model.split()})
+    words = {word.rpartition("/")[2] for word in model.split()}
+    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve", *SERVERS} & words)
 
 
 def engine_arguments(command: str) -> dict[str, Any]:
-    """Read the command line of vLLM, SGLang or TensorRT-LLM into arguments of :func:`iomodel.plan`.
+    """Read the command line of vLLM, SGLang, TensorRT-LLM or llama.cpp into arguments of :func:`iomodel.plan`.
 
     :func:`iomodel.plan` itself takes such a line in place of the model, and names the options that it passes over.
 
     Parameters
     ----------
     command : str
-        Words from ``vllm serve``, ``python -m sglang.launch_server`` or ``trtllm-serve`` on. Options without an effect
-        on a plan, such as ``--port``, are passed over.
+        Words from ``vllm serve``, ``python -m sglang.launch_server``, ``trtllm-serve`` or ``llama-server`` on. Options
+        without an effect on a plan, such as ``--port``, are passed over.
 
     Returns
     -------
@@ -116,6 +144,8 @@ def read_command(command: str) -> Command:
     for name, reason in REFUSED.items():
         if name in options:
             raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
+    if engine is LLAMA_CPP:
+        return _of_slots(options, model)
     layout = _layout(engine, options)
     name = OTHER_NAMES.get(engine.name, engine.name)
     fields: dict[str, Any] = {"model": shipped_name(model), "engine": name, "layout": layout, "count": layout.devices}
@@ -138,10 +168,71 @@ def read_command(command: str) -> Command:
         fields |= _named(field, own[setting], options, known) if setting in own else {}
     if "prefix" in own and own["prefix"] in options:
         fields["prefix_cache"] = PrefixCache()
+    fields |= _of_memory(engine, options)
     followed = {value for setting, value in own.items() if setting not in ("tokens", "file")}
     length = options.get(own["tokens"]) or ""
     limit = {own["tokens"]: _integer(own["tokens"], options)} if length.isdigit() else {}
     return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}), FrozenDict(limit))
+
+
+def _of_memory(engine: OptionNames, options: Mapping[str, str | None]) -> dict[str, Any]:
+    """Read the options that set memory of caches, states and adapters: an engine with other figures, and adapters."""
+    own = {setting: name for setting, name in engine.options.items() if name in options}
+    base = ENGINES[OTHER_NAMES.get(engine.name, engine.name)]
+    changed: dict[str, Any] = {}
+    if "cache bytes" in own:
+        changed["cache_bytes"] = _bytes(own["cache bytes"], options)
+    if "cache tokens" in own:
+        changed["cache_tokens"] = _integer(own["cache tokens"], options)
+    if "cache blocks" in own:
+        page = _integer(engine.options["page"], options) if engine.options["page"] in options else base.block
+        changed["cache_tokens"] = page * _integer(own["cache blocks"], options)
+    for setting, field in (("state places", "state_places"), ("graph", "graph")):
+        if setting in own:
+            changed[field] = _integer(own[setting], options)
+    for setting, field in (("state ratio", "state_ratio"), ("window ratio", "window_ratio")):
+        if setting in own:
+            changed[field] = Fraction(repr(_share(own[setting], options)))
+    if "no prefixes" in own:
+        changed["state_slots"] = 1
+    fields: dict[str, Any] = {"engine": replace(base, **changed)} if changed else {}
+    if "adapters" in own:
+        sizes = (("adapter rank", 16), ("adapter slots", 1))
+        rank, slots = (_integer(own[name], options) if name in own else usual for name, usual in sizes)
+        fields["lora"] = Lora(rank=rank, adapters=slots)
+    return fields
+
+
+def _bytes(name: str, options: Mapping[str, str | None]) -> int:
+    """Read a size in bytes, with the suffixes of vLLM."""
+    value = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGkmg]?)", options[name] or "")
+    if value is None or not float(value[1]):
+        raise InputError(f"command: {name} {shown(options[name])} given; allowed: bytes, such as 10G")
+    return int(float(value[1]) * SIZES[value[2]])
+
+
+def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
+    """Read the options of llama.cpp: a cache of all tokens, in one type, that the slots of requests divide."""
+    own = LLAMA_CPP.options
+    types = {options.get(own[half], "f16") for half in ("keys", "values")}
+    if len(types) > 1:
+        raise InputError(
+            f"command: {own['keys']} and {own['values']} given with two types; allowed: one for both, such as q8_0"
+        )
+    slots = _integer(own["batch"], options) if own["batch"] in options else 1
+    ending = GGUF_TYPE.search(model)
+    stated = "" if ending is None else ending[1].lower()
+    name = shipped_name(model if ending is None or Path(model).exists() else model[: ending.start()])
+    weights = {"weight_dtype": STATED.get(stated, stated)} if stated else {}
+    caches = {**{word: STATED.get(word, word) for word in ("f16", "bf16", *BLOCK_CACHES)}, "f32": "fp32"}
+    kv_dtype = _named("kv_dtype", own["keys"], {own["keys"]: types.pop()}, caches)
+    fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "memory_utilization": 1.0, **weights}
+    followed = {*own.values(), *MODELS}
+    limit = {}
+    if (options.get(own["tokens"]) or "0") != "0":
+        limit = {own["tokens"]: max(2, _integer(own["tokens"], options) // slots)}
+    ignored = tuple(each for each in options if each not in followed)
+    return Command({**fields, **kv_dtype}, ignored, FrozenDict(limit))
 
 
 def _engine(command: object) -> tuple[OptionNames, list[str]]:
@@ -159,9 +250,11 @@ def _engine(command: object) -> tuple[OptionNames, list[str]]:
             return SGLANG, words[place + 1 + (word == "sglang") :]
         if word == "trtllm-serve":
             return TRTLLM, words[place + 1 + serves :]
+        if word.rpartition("/")[2] in SERVERS:
+            return LLAMA_CPP, words[place + 1 :]
     raise InputError(
-        f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...', 'sglang.launch_server ...' or "
-        "'trtllm-serve MODEL ...'"
+        f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...', 'sglang.launch_server ...', "
+        "'trtllm-serve MODEL ...' or 'llama-server -m MODEL ...'"
     )
 
 
@@ -181,12 +274,13 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
         name = _spelled(engine, engine.aliases.get(name, name))
         if equals:
             options[name] = value
-        elif place < len(words) and not words[place].startswith("-"):
+        elif place < len(words) and (not words[place].startswith("-") or NEGATIVE.fullmatch(words[place])):
             options[name] = words[place]
             place += 1
         else:
             options[name] = None
-    model = options.get("--model-path" if engine is SGLANG else "--model") or next(iter(plain), None)
+    named = (options.get(name) for name in (("--model-path",) if engine is SGLANG else ("--model", "--hf-repo")))
+    model = next(filter(None, named), None) or next(iter(plain), None)
     if model is None:
         raise InputError("command: no model given; allowed: the name of one, such as meta-llama/Llama-3.1-8B")
     return options, model

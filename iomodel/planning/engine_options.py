@@ -69,6 +69,11 @@ VLLM = OptionNames(
             "page": "--block-size",
             "step": "--max-num-batched-tokens",
             "prefix": "--enable-prefix-caching",
+            "cache bytes": "--kv-cache-memory-bytes",
+            "cache blocks": "--num-gpu-blocks-override",
+            "adapters": "--enable-lora",
+            "adapter slots": "--max-loras",
+            "adapter rank": "--max-lora-rank",
         }
     ),
     FrozenDict(
@@ -106,6 +111,12 @@ SGLANG = OptionNames(
             "cache": "--kv-cache-dtype",
             "page": "--page-size",
             "step": "--chunked-prefill-size",
+            "cache tokens": "--max-total-tokens",
+            "state ratio": "--mamba-full-memory-ratio",
+            "state places": "--max-mamba-cache-size",
+            "window ratio": "--swa-full-tokens-ratio",
+            "graph": "--cuda-graph-max-bs",
+            "no prefixes": "--disable-radix-cache",
         }
     ),
     FrozenDict(
@@ -154,5 +165,29 @@ TRTLLM = OptionNames(
     kv_dtypes=FrozenDict({"fp8": "fp8", "nvfp4": "nvfp4"}),
     nvfp4=BLACKWELL,
 )
+LLAMA_CPP = OptionNames(
+    "llama.cpp",
+    "llama-server",
+    "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+    FrozenDict(
+        {
+            "batch": "--parallel",
+            "tokens": "--ctx-size",
+            "keys": "--cache-type-k",
+            "values": "--cache-type-v",
+        }
+    ),
+    FrozenDict(
+        {
+            "-m": "--model",
+            "-hf": "--hf-repo",
+            "-c": "--ctx-size",
+            "-np": "--parallel",
+            "-ctk": "--cache-type-k",
+            "-ctv": "--cache-type-v",
+        }
+    ),
+)
+"""The server of llama.cpp, whose command lines are read: one cache of all tokens, which its slots divide."""
 ENGINES = FrozenDict({engine.name: engine for engine in (VLLM, SGLANG, TRTLLM)})
 """The engines whose command lines are written."""

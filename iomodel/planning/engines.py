@@ -68,6 +68,12 @@ class Engine:
         Kinds of recurrences whose states have 16 bits an element, where the checkpoint states no type.
     step_host : float
         Time of the host between steps, in which the device waits [s].
+    cache_bytes, cache_tokens : int or None
+        Memory of the caches that a flag sets in place of the rest [B], and the most tokens that one allows [tokens].
+    state_places : int or None
+        Places of a pool of states that a flag sets in place of its share [-].
+    graph : int or None
+        Most requests of a graph that a flag sets [-].
     """
 
     name: str
@@ -85,6 +91,10 @@ class Engine:
     window_ratio: Fraction | None = None
     narrow_states: frozenset[str] = frozenset()
     step_host: float = 0.0
+    cache_bytes: int | None = None
+    cache_tokens: int | None = None
+    state_places: int | None = None
+    graph: int | None = None
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -297,7 +307,8 @@ def reserve(
     forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":
         free = free_memory(device, layout)
-        static = static_share(total, layout, budget) if utilization is None else Fraction(repr(utilization))
+        own = utilization is None
+        static = static_share(total, layout, budget, engine.graph) if own else Fraction(repr(utilization))
         return Reserve(int(static * free), 0, -peers // 2, CONTEXT)
     share = Fraction(repr(engine.share if utilization is None else utilization))
     if engine.share_of == "all":
@@ -314,12 +325,12 @@ def reserve(
     return Reserve(total, kept + headroom, low, high, (*named, ("the share that is left free", headroom)))
 
 
-def static_share(total: int, layout: Layout, tokens: int) -> Fraction:
+def static_share(total: int, layout: Layout, tokens: int, requests: int | None = None) -> Fraction:
     """Compute SGLang's default share for weights and cache: the rest is for activations and graphs.
 
     In MiB it keeps 512, 1.5 for each token of a step, 2 for each request of the largest graph, and 128 for each rank
     (sglang/srt/server_args.py).
     """
-    graph = 512 if layout.tensor_parallel >= 4 else 256
+    graph = (512 if layout.tensor_parallel >= 4 else 256) if requests is None else requests
     kept = 512 + Fraction(3, 2) * tokens + 2 * graph + 128 * layout.tensor_parallel * layout.pipeline_parallel
     return max(Fraction(0), 1 - kept * 2**20 / total)

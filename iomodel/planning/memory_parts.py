@@ -79,6 +79,15 @@ def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:
     return tuple(written)
 
 
+def token_rows(fit: Fit) -> list[tuple[str, str]]:
+    """Write the tokens of cache that fit, and those over the interval of the overhead that an engine takes."""
+    rows = [("tokens of cache that fit", f"{fit.tokens:,}")]
+    if fit.tokens_interval is not None:
+        low, high = fit.tokens_interval
+        rows.append(("  over the interval of the overhead, graphs included", f"{low:,} to {high:,}"))
+    return rows
+
+
 def size_row(name: str, size: int) -> tuple[str, str, str]:
     """Write a size in GB and in GiB, as a row of a table."""
     return name, gigabytes(size), f"{size / GIB:,.2f} GiB"

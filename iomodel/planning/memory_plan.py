@@ -14,7 +14,7 @@ from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.engine_arguments import Command, is_command, read_command
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.layouts import SERVER, with_least_layout
-from iomodel.planning.memory_parts import size_row
+from iomodel.planning.memory_parts import size_row, token_rows
 from iomodel.planning.service import as_service
 from iomodel.planning.service_memory import Fit
 from iomodel.planning.service_options import PlanOptions, takes
@@ -66,7 +66,7 @@ class MemoryPlan(Result):
             *(size_row(f"  {part.name}", part.bytes) for part in fit.parts),
             ("cache per token, on one device", f"{fit.token_bytes:,} B", ""),
             ("cache per request, on one device", f"{fit.request_bytes:,} B", ""),
-            ("tokens of cache that fit", f"{fit.tokens:,}", ""),
+            *((*row, "") for row in token_rows(fit)),
             (f"requests of {self.prompt + self.output:,} tokens that fit a replica", f"{fit.fits:,}", ""),
         ]
         where = f"{self.model} on {self.layout.devices:,} x {self.hardware} ({layout_text(self.layout)})"
@@ -125,6 +125,8 @@ def memory_plan(
     if prompt is None and output is None:
         command = read_command(str(model)) if is_command(model) else Command({}, ())
         prompt, output = _longest(command, spec)
+        if is_command(model) and "engine" not in command.arguments:  # llama.cpp allocates a cache of any length
+            spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
         command = command._replace(ignored=tuple(each for each in command.ignored if each not in command.limit))
         ignored = (command.passed_over,) if command.ignored else ()
     served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service)

@@ -11,7 +11,7 @@ from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
 from iomodel.planning.intervals import tpot_interval, ttft_interval
 from iomodel.planning.layout_search import LayoutRate
-from iomodel.planning.memory_parts import memory_tables
+from iomodel.planning.memory_parts import memory_tables, token_rows
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import Figures
 from iomodel.planning.sensitivity import Sensitivity
@@ -267,7 +267,7 @@ def _memory(plan: Plan) -> list[Row]:
         ("  left for the KV cache", gigabytes(fit.left)),
         (_token(fit.cache_ranks), f"{fit.token_bytes:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
-        ("tokens of cache that fit", f"{fit.tokens:,}"),
+        *token_rows(fit),
         ("requests that fit a replica", f"{fit.fits:,}"),
     ]
 
@@ -313,7 +313,7 @@ def _times(plan: Plan) -> list[Row]:
     reached = plan.figures
     per_token = "decode step" if plan.speculation is None else "decode step per token"
     together = -(-reached.batch // plan.layout.pipeline_parallel)  # requests of one pass of a stage
-    context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
+    context = _tokens(plan.crossover_context)
     return [
         ("batch per replica", f"{reached.batch:,}"),
         (f"TTFT of one request alone, bound by {plan.prefill_bound}", seconds(reached.ttft_alone)),
@@ -324,7 +324,12 @@ def _times(plan: Plan) -> list[Row]:
         (f"TPOT with {_clients(plan)}", "-" if reached.tpot is None else seconds(reached.tpot)),
         *_interval(plan.tpot_interval),
         (f"attention overtakes the products in time, decode step at batch {together:,}", context),
+        ("attention overtakes the products in FLOPs, prefill", _tokens(plan.prefill.model.attention_overtakes)),
     ]
+
+
+def _tokens(context: int | None) -> str:
+    return "never" if context is None else f"{context:,} tokens"
 
 
 def _rates(plan: Plan) -> list[Row]:

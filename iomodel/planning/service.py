@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from typing import Any, Unpack
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -222,13 +223,19 @@ class Service:
         if self.overhead_bytes is not None:
             kept = Reserve(kept.usable, self.overhead_bytes, None, None)
         blocks = self.requests.blocks(counted)
-        room = kept.usable - weights - kept.overhead - shared
+        token = sum(times * self.requests.cache(layer, 1, paged=False) for layer, times in counted.items())
+        size = blocks.bytes * len(blocks.groups) / blocks.block if blocks else token
+        taken = weights + kept.overhead + shared
+        kept = kept._replace(usable=min(kept.usable, taken + self._most_cache(size, kept.usable)))
+        if self.engine is not None and self.engine.cache_bytes is not None:
+            kept = kept._replace(usable=min(seen_capacity(device), taken + self.engine.cache_bytes))
+        room = kept.usable - taken
         fit = Fit(
             capacity=capacity(device) if self.engine is None else seen_capacity(device),
             usable=kept.usable,
             weights=weights,
             overhead=kept.overhead,
-            token_bytes=sum(times * self.requests.cache(layer, 1, paged=False) for layer, times in counted.items()),
+            token_bytes=token,
             request_bytes=request,
             groups=self.layout.data_parallel,
             block=blocks.block if blocks else 1 if self.engine is None else self.engine.block,
@@ -244,6 +251,17 @@ class Service:
         )
         parts = tuple(memory_parts(fit, kept.parts))
         return replace(fit, parts=parts, log=log_lines(fit, self.engine, self.tokens))
+
+    def _most_cache(self, token: float, room: int) -> int:
+        """Return the memory of the tokens that a flag of the engine allows; all without one, or with a pool of states.
+
+        `token` are the bytes of a token in the layers of all groups.
+        """
+        engine = self.engine
+        pooled = engine is not None and engine.state_ratio is not None and self.model.state_bytes() > 0
+        if engine is None or engine.cache_tokens is None or pooled:
+            return room
+        return ceil(token * ceil(engine.cache_tokens / self.layout.decode_context_parallel))
 
     def _padding(self, device: Hardware, counted: Mapping[DecoderLayer, int]) -> int:
         """Compute the bytes that kernels of the engine add to the experts of a stage [B]."""

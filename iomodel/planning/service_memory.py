@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iomodel.common.results import Record
 from iomodel.models.attention_layer import AttentionLayer
@@ -97,7 +97,7 @@ class Fit(Record):
         Lines that the log of the engine has about it, to be compared with those of a server.
     """
 
-    derived = ("left", "fits", "blocks", "tokens", "concurrency")
+    derived = ("left", "fits", "blocks", "tokens", "tokens_interval", "concurrency")
 
     capacity: int
     usable: int
@@ -150,6 +150,17 @@ class Fit(Record):
     def tokens(self) -> int:
         """Tokens that the blocks of all ranks of a cache hold, if each group of layers has as many [tokens]."""
         return self.blocks // self.block_groups * self.block * self.cache_ranks
+
+    @property
+    def tokens_interval(self) -> tuple[int, int] | None:
+        """Tokens at the most and the least overhead that an engine takes [tokens]; None if the overhead was given.
+
+        The most includes graphs, whose memory vLLM takes from the caches since 0.19.
+        """
+        if self.overhead_low is None or self.overhead_high is None or self.pools:
+            return None
+        most, least = (replace(self, overhead=each).tokens for each in (self.overhead_high, self.overhead_low))
+        return most, least
 
     @property
     def concurrency(self) -> float | None:
@@ -301,6 +312,7 @@ class RequestMemory:
         found: list[CachePool] = []
         if states and engine.state_ratio is not None:
             share = int(engine.state_ratio / (1 + engine.state_ratio) * max(0, room))
+            share = share if engine.state_places is None else min(max(0, room), engine.state_places * states)
             found.append(CachePool(STATES, share, engine.state_slots * states))
             room -= share
         pools = (*self._of_reaches(counted, tokens, room), *found)
@@ -319,7 +331,8 @@ class RequestMemory:
                 wide += token
         if ratio is None or not wide or not narrow:
             if whole:
-                yield CachePool("caches", room, whole)
+                most = None if self.engine is None else self.engine.cache_tokens
+                yield CachePool("caches", room if most is None else min(room, most * (wide + narrow)), whole)
             return
         each = wide + ratio * narrow
         yield CachePool("caches of all tokens", int(room * wide / each), whole - kept)

@@ -127,7 +127,7 @@ class PlanOptions(ServiceOptions, LayoutOptions, total=False):
     """Options of a service with the layout of its replicas."""
 
 
-class Option(NamedTuple):
+class ServiceOption(NamedTuple):
     """One option; its default is None.
 
     `kind` is its type in the words of a docstring, `annotation` its type in the words of a signature.
@@ -140,7 +140,7 @@ class Option(NamedTuple):
 
 
 @cache
-def options_of(group: type) -> dict[str, Option]:
+def options_of(group: type) -> dict[str, ServiceOption]:
     """Return the options of a group by name, in the order of its signature.
 
     >>> options_of(StepOptions)["page_size"][1:]
@@ -159,7 +159,7 @@ def options_of(group: type) -> dict[str, Option]:
     found = {}
     for name, annotation in group.__annotations__.items():
         kind, *texts = docs.get(name, [""])  # Python -OO has no docstrings
-        found[name] = Option(name, kind, annotation.__forward_arg__, " ".join(texts))
+        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, " ".join(texts))
     return found
 
 

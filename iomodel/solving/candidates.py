@@ -22,7 +22,7 @@ from iomodel.counting.cost import Cost
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import check_numbers, numbers_of
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.placement.shipped_tile import shipped_tile
+from iomodel.solving.certificate import TIE
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
@@ -30,7 +30,6 @@ from iomodel.solving.question import Question, products
 from iomodel.solving.tile_table import tile_tables
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Shape
 
 LAUNCH = ("shared", "less_keys", "warps", "stages")
@@ -96,7 +95,6 @@ class SettingGroup:
     numbers: tuple[Mapping[str, Any], ...]
     most: tuple[int | None, ...]
     _built: dict[int, Setting] = field(default_factory=dict, compare=False, repr=False)
-    _shipped: dict[int, Mapping[str, int] | None] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, place: int) -> Setting:
         """Return one of the settings, built on first use."""
@@ -144,6 +142,7 @@ class SettingGroup:
             columns = {
                 "seconds": clock.seconds_over(work, tiles.launched(clock)),
                 "requested": sum(demand.requested_bytes for demand in work),
+                "idle": clock.idle(work),
                 **tiles.columns,
                 "family": family,
                 "way": places[tiles.columns["way"]] + ways,
@@ -157,22 +156,13 @@ class SettingGroup:
         """Return the call with the options of one of the settings."""
         return self.setting.question.bound({**self.setting.searched, **self.numbers[place]})
 
-    def shipped(self, place: int) -> Mapping[str, int] | None:
-        """Return the tile that the implementation ships under one of the settings."""
-        if place not in self._shipped:
-            ask = self.setting.question
-            options = {**self.setting.variants.ask.options, **self.numbers[place]}
-            assert isinstance(ask.call, Attention | VarlenAttention)
-            self._shipped[place] = shipped_tile(ask.library, ask.call, ask.device, options)
-        return self._shipped[place]
-
 
 @dataclass(frozen=True)
 class Candidates:
     """Every tile that fits at every launch configuration, as columns in the order of preference.
 
     Faster tiles come first; then those with less traffic, the larger key tile, less shared memory, fewer warps. The
-    families in `left` are left out: no tile of them is as fast as the first.
+    families in `left` are left out: no tile of them is as fast as the first, or ties with it.
     """
 
     families: tuple[SettingGroup, ...]
@@ -189,7 +179,7 @@ class Candidates:
         left = set()
         least = inf
         for number in reversed(range(len(families))):  # packed rows, which are mostly faster, come last
-            if not whole and parts and families[number].floor > least:
+            if not whole and parts and families[number].floor > least * (1 + TIE):
                 left.add(number)
                 continue
             found = families[number].timed(number, starts[number])
@@ -200,6 +190,58 @@ class Candidates:
         order: Any = np.lexsort([columns[name] for name in reversed(keys)]) if parts else []
         sorted_columns = {name: column[order] for name, column in columns.items()}
         return cls(tuple(families), tuple(chain(*ways)), sorted_columns, frozenset(left))
+
+    @property
+    def ties(self) -> Any:
+        """The places of the candidates that are as fast as the fastest, to within `TIE`."""
+        seconds = self.columns["seconds"]
+        return np.flatnonzero(seconds <= seconds.min() * (1 + TIE))
+
+    @property
+    def filled(self) -> Candidates:
+        """The candidates with the one first that leaves the fewest SMs idle, of those that tie with the fastest."""
+        return self._led(int(self.ties[self.columns["idle"][self.ties].argmin()])) if self.columns else self
+
+    def led_by(self, question: Question, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Candidates | None:
+        """Put a choice of tiles, launch and options first, also one that the search has left out; None if none ties."""
+        place = self._place(tiles, options)
+        if place is not None:
+            return self._led(place)
+        try:
+            setting = Setting.of(question, options)
+            numbers = {name: value for name, value in setting.searched.items() if name in NUMBERS}
+            alone = Candidates.timed([SettingGroup(setting, (numbers,), (setting.most_kv(numbers),))])
+        except (InputError, InfeasibleError):  # more splits than key tiles of the smallest size
+            return None
+        place = alone._place(tiles, options, self.columns["seconds"].min()) if alone.columns else None
+        if place is None:
+            return None
+        moved = {"family": len(self.families), "way": len(self.ways)}
+        first = {name: column[[place]] + moved.get(name, 0) for name, column in alone.columns.items()}
+        columns = {name: np.concatenate([first[name], column]) for name, column in self.columns.items()}
+        return replace(
+            self, families=(*self.families, *alone.families), ways=(*self.ways, *alone.ways), columns=columns
+        )
+
+    def _place(self, tiles: Mapping[str, int], options: Mapping[str, Any], least: float | None = None) -> int | None:
+        """Find the fastest candidate with these tiles, launch and options among those within `TIE` of a time [s]."""
+        columns, names = self.columns, self.ways[0].names
+        wanted = dict(zip(("outer", "inner", "warps", "stages"), (*names, "warps", "stages"), strict=True))
+        limit = (columns["seconds"].min() if least is None else least) * (1 + TIE)
+        alike = columns["seconds"] <= limit
+        for column, name in wanted.items():
+            alike = alike & (columns[column] == tiles[name])
+        for place in np.flatnonzero(alike):
+            group, number = self.families[columns["family"][place]], columns["number"][place]
+            chosen = {**group.setting.searched, **group.numbers[number]}
+            if all(options.get(name) == value for name, value in chosen.items()):
+                return int(place)
+        return None
+
+    def _led(self, place: int) -> Candidates:
+        """Put one candidate before all others."""
+        order = np.concatenate([[place], np.delete(np.arange(len(self)), place)])
+        return replace(self, columns={name: column[order] for name, column in self.columns.items()})
 
     @cached_property
     def whole(self) -> Candidates:
@@ -225,7 +267,7 @@ class Candidates:
         if not self.columns:
             return {}
         family, number, _, sizes = self.first
-        kept = {name: self.columns[name][:1] for name in (*PREFERENCE, *LAUNCH)}
+        kept = {name: self.columns[name][:1] for name in (*PREFERENCE, *LAUNCH, "idle")}
         chosen = {**sizes, **family.setting.searched, **family.numbers[number]}
         return {**kept, **{name: np.array([value]) for name, value in chosen.items()}}
 

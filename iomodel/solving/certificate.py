@@ -89,8 +89,8 @@ class Certificate(Record):
         With the objective "time": the tiles that request the fewest bytes, and their time; without it on a device that
         no kernel of the algorithm runs on.
     shipped : RunnerUp or None
-        With the objective "time": the tile that the implementation ships for the call, at the fastest of the options
-        that its kernels choose, and its time by the model.
+        With the objective "time": the tile that the implementation ships for the call, with the splits of its
+        library's rule and the fastest of other options, and its time by the model.
     ties : int or None
         With the objective "time": the number of choices within 0.5 % of the least time, the solution among them, which
         the time model does not tell apart.

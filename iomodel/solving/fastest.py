@@ -11,7 +11,8 @@ from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
 from iomodel.solving.candidates import Candidates, candidates
-from iomodel.solving.certificate import TIE, RunnerUp
+from iomodel.solving.certificate import RunnerUp
+from iomodel.solving.default_tiles import shipped_choice
 from iomodel.solving.on_device import TimedTiles, binding_of
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
@@ -20,7 +21,11 @@ from iomodel.timing.totals import dram_interval, seconds_of
 
 
 def solve_fastest(question: Question, top: int = 1) -> Solution:
-    """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
+    """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``.
+
+    Of choices within `TIE` of the fastest, which the model cannot tell apart, the one that the library ships is taken,
+    else the one that leaves the fewest SMs idle.
+    """
     ranked = _ranking(question)
     group, place, way, sizes = ranked.first
     whole = cache(lambda: _compared(question))
@@ -33,7 +38,7 @@ def solve_fastest(question: Question, top: int = 1) -> Solution:
         implementation=question.library.name,
         known_seconds=seconds_of(_launched(ranked).times, question.parameters),
         searched=(*group.setting.searched,),
-        ranked=_best(ranked.whole, top) if top > 1 else (),
+        ranked=_best(_whole(question), top) if top > 1 else (),
         notes=(),
         hardware=question.device,
     )
@@ -45,8 +50,25 @@ def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any
 
 
 @lru_cache(maxsize=1)  # a solution whose certificate is read later searches anew, and keeps no arrays
-def _ranking(question: Question) -> Candidates:
+def _candidates(question: Question) -> Candidates:
     return candidates(question, whole=False)
+
+
+@lru_cache(maxsize=1)
+def _ranking(question: Question) -> Candidates:
+    return _preferred(_candidates(question), question)
+
+
+def _whole(question: Question) -> Candidates:
+    """Return all candidates, those left out in the ranking included."""
+    known = _candidates(question)
+    return _preferred(known.whole, question) if known.left else _ranking(question)
+
+
+def _preferred(ranked: Candidates, question: Question) -> Candidates:
+    shipped = shipped_choice(question)
+    led = None if shipped is None else ranked.led_by(question, *shipped.choice)
+    return ranked.filled if led is None else led
 
 
 def _best(ranked: Candidates, top: int) -> tuple[RunnerUp, ...]:
@@ -63,13 +85,12 @@ def _launched(ranked: Candidates) -> TimedLaunch:
 
 def _compared(question: Question) -> Solution:
     """Return the solution of a search with the tiles that its certificate compares."""
-    ranked = _ranking(question).whole
+    ranked = _whole(question)
     setting, way, tile, seconds = ranked.of(0)
     launch = _launched(ranked)
     cost = setting.variants.cost(way.sizes(tile))
     columns = ranked.columns
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
-    shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
     timed = TimedTiles(
         seconds_of(launch.times, question.parameters),
@@ -80,9 +101,9 @@ def _compared(question: Question) -> Solution:
             setting.clock.rates.cached,
         ),
         as_runner_up(ranked, int(columns["requested"].argmin())),
-        None if shipped is None else as_runner_up(ranked, shipped),
+        shipped_of(question),
         len(ranked),
-        sum(1 for place in distinct(ranked) if columns["seconds"][place] <= seconds * (1 + TIE)),
+        len({ranked.key(place) for place in ranked.ties}),
     )
     cheapest = int((columns["requested"] + ~alike * columns["requested"].max()).argmin())
     return setting.variants.solution(
@@ -118,13 +139,14 @@ def as_runner_up(ranked: Candidates, place: int) -> RunnerUp:
     return RunnerUp(FrozenDict(tiles), ranked.cost(place).hbm_bytes, seconds)
 
 
-def is_shipped(ranked: Candidates, place: int) -> bool:
-    """Check that the implementation ships a tile for the options that go with it."""
-    columns = ranked.columns
-    family = ranked.families[columns["family"][place]]
-    tile = family.shipped(int(columns["number"][place]))
-    if tile is None:
-        return False
-    way = ranked.ways[columns["way"][place]]
-    sizes = way.sizes((columns["outer"][place], columns["inner"][place]))
-    return bool(tile.items() <= {**sizes, "warps": way.launch.warps, "stages": way.launch.stages}.items())
+def shipped_of(question: Question) -> RunnerUp | None:
+    """Return the shipped choice of an implementation with its traffic and time; None if none fits."""
+    shipped = shipped_choice(question)
+    if shipped is None:
+        return None
+    chosen = {name: shipped.options[name] for name in question.library.searched if name in shipped.options}
+    options = {name: value for name, value in chosen.items() if name not in question.options}
+    call = question.bound(options)
+    cost = call.cost({name: shipped.tiles[name] for name in call.tiles})
+    sizes = {**shipped.tiles, **{name: int(value) for name, value in options.items()}}
+    return RunnerUp(FrozenDict(sizes), cost.hbm_bytes, shipped.seconds)

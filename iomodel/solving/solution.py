@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from iomodel.algorithms import discovered
 from iomodel.common import labels
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, choice_text, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
@@ -189,13 +190,13 @@ class Solution(Deferred, Result):
             ("binding constraint", Mark(_binding(why.binding), LIMIT), ""),
             (f"{step.tile} = {step.size:,} would exceed the {step.resource} by", f"{step.excess:,}", step.unit or unit),
         ]
+        rows += self._paper_rows()
         if why.runner_up is not None:
             slower = why.runner_up.seconds
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else self._slower(slower)
             rows.append((f"runner-up: {self._choice(why.runner_up.tiles)}", *shown))
         if why.shipped is not None:
-            free = f" tile, at the fastest {' and '.join(self.searched)}" if self.searched else ""
-            label = f"shipped{free}: {self._choice(why.shipped.tiles)}"
+            label = f"shipped: {self._choice(why.shipped.tiles)}"
             rows.append((label, *self._slower(why.shipped.seconds or 0.0)))
         if why.ties is not None and why.ties > 1:
             rows.append((f"choices within {100 * TIE:g} %, equal to the model", f"{why.ties:,}", "-"))
@@ -220,6 +221,18 @@ class Solution(Deferred, Result):
         ]
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def _paper_rows(self) -> list[tuple[str, str, str]]:
+        """State the tiles of the paper's rule for one memory, and their numbers; empty without a rule."""
+        call, known = self.cost.workload, discovered().get(self.algorithm)
+        share = None if known is None else known.paper_share
+        if share is None or self.placed or not isinstance(call, Attention) or call.direction != "forward":
+            return []
+        memory = self.budget.amount // (call.element_size if self.budget.unit == "B" else 1)
+        keys = -(-memory // (share * call.head_dim))
+        queries = min(keys, call.head_dim)
+        label = f"tiles by the paper's rule: B_r = {queries:,}, B_c = {keys:,}"
+        return [(label, f"{-(-call.q_len // queries):,} x {-(-call.kv_len // keys):,}", "T_r x T_c")]
 
     def _slower(self, seconds: float) -> tuple[str, str]:
         """Write the time of another choice, and whether it lies within the error of the time model."""

@@ -17,7 +17,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import no_kernel
 from iomodel.solving.candidates import Candidates, candidates
 from iomodel.solving.certificate import RunnerUp
-from iomodel.solving.fastest import as_runner_up, distinct, is_shipped
+from iomodel.solving.fastest import as_runner_up, shipped_of
 from iomodel.solving.question import Question
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention, as_call
@@ -73,9 +73,14 @@ class TileTimes(Result, Tabular):
 
     @property
     def marks(self) -> dict[str, RunnerUp]:
-        """The marked tiles by what they are, the fastest last."""
+        """The marked tiles by what they are, the fastest last; a shipped tile off the map has no mark."""
+        first, second = self.names
         marked = {"fewest requests": self.fewest_requests, "shipped": self.shipped, "fastest": self.fastest}
-        return {name: tile for name, tile in marked.items() if tile is not None}
+        return {
+            name: tile
+            for name, tile in marked.items()
+            if tile is not None and tile.tiles[first] in self.first_sizes and tile.tiles[second] in self.second_sizes
+        }
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per tile that fits: its sizes [rows], time [s] and requests [B]."""
@@ -222,14 +227,13 @@ def _mapped(ranked: Candidates) -> TileTimes:
             tuple(values[found[row, column]] if (row, column) in found else None for column in columns) for row in rows
         )
 
-    shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     question = ranked.families[0].setting.question
     assert isinstance(question.call, Attention | VarlenAttention)
     return TileTimes(
         name_of(question.algorithm), question.library.name, question.device, question.call, names, rows, columns,
         each("seconds", float), each("requested", int),
         as_runner_up(ranked, 0), as_runner_up(ranked, int(ranked.columns["requested"].argmin())),
-        None if shipped is None else as_runner_up(ranked, shipped),
+        shipped_of(question),
     )  # fmt: skip
 
 

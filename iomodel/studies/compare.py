@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from iomodel.algorithms import (
     AlgorithmLike,
@@ -22,15 +22,14 @@ from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
-from iomodel.errors import InfeasibleError, InputError, UnknownKeywordError, UnknownNameError, shown
+from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import budget_of
 from iomodel.solving.answer import answer
 from iomodel.solving.question import Question
 from iomodel.solving.solve import share_of
-from iomodel.studies.compare_devices import DeviceComparison, on_devices
-from iomodel.studies.compare_time import TimeComparison, by_time
-from iomodel.studies.comparison import Comparison, DoesNotFit, approximations
+from iomodel.studies.compare_time import by_time
+from iomodel.studies.comparison import Absent, Comparison, approximations, ordered
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Shape, Workload, as_workload
@@ -92,35 +91,6 @@ def _label(algorithm: AlgorithmLike) -> str:
     return name_of(algorithm) if kernels is None else str(kernels)
 
 
-@overload
-def compare(workload: Workload, hardware: Sequence[Hardware | str], **options: Any) -> DeviceComparison: ...
-@overload
-def compare(
-    workload: Workload,
-    hardware: Hardware | str | None = None,
-    *,
-    objective: Literal["time"],
-    algorithms: Sequence[AlgorithmLike] | None = None,
-    **options: Any,
-) -> TimeComparison: ...
-@overload
-def compare(
-    workload: Workload,
-    hardware: Hardware | str | None = None,
-    *,
-    objective: Literal["traffic"],
-    algorithms: Sequence[AlgorithmLike] | None = None,
-    **options: Any,
-) -> Comparison: ...
-@overload
-def compare(
-    workload: Workload,
-    hardware: Hardware | str | None = None,
-    *,
-    objective: None = None,
-    algorithms: Sequence[AlgorithmLike] | None = None,
-    **options: Any,
-) -> Comparison | TimeComparison: ...
 def compare(
     workload: Workload,
     hardware: Hardware | str | Sequence[Hardware | str] | None = None,
@@ -135,7 +105,7 @@ def compare(
     approximate: bool = False,
     algorithms: Sequence[AlgorithmLike] | None = None,
     **options: Any,
-) -> Comparison | TimeComparison | DeviceComparison:
+) -> Comparison:
     """Solve every algorithm that supports the direction and features of a call, on one device or under one budget.
 
     Parameters
@@ -152,9 +122,9 @@ def compare(
         compares the traffic of all, each in one memory of the same size.
     objective : {"time", "traffic"}, optional
         The quantity minimised: the time of :func:`iomodel.estimate` on `hardware`, or the bytes on the textbook's
-        machine. The time by default on a device, where the result is a :class:`iomodel.TimeComparison`, and budgets and
-        options of the solver are refused; the traffic under a bare budget, with options of the solver, for sequences of
-        different lengths, and on a device whose file lacks the matrix peak of the dtype or the bandwidth.
+        machine. The time by default on a device, where budgets and options of the solver are refused; the traffic under
+        a bare budget, with options of the solver, for sequences of different lengths, and on a device whose file lacks
+        the matrix peak of the dtype or the bandwidth.
     approximate : bool
         List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
         out, because they change the outputs of the model.
@@ -183,10 +153,11 @@ def compare(
     """
     workload = as_workload(workload)
     if isinstance(hardware, Sequence) and not isinstance(hardware, str):
-        more = {"implementation": implementation, "approximate": approximate, "algorithms": algorithms, **options}
-        limits = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+        more: dict[str, Any] = {"implementation": implementation, "approximate": approximate, **options}
+        more["algorithms"] = algorithms
+        limits: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
         limits |= {"min_block_kv": min_block_kv}
-        return on_devices(workload, hardware, objective, partial(compare, **more, **limits, epsilon=epsilon))
+        return _on_devices(workload, hardware, objective, partial(compare, **more, **limits, epsilon=epsilon))
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
     sram_bytes = quantity("sram_bytes", sram_bytes)
@@ -224,19 +195,45 @@ def compare(
             least_kv = min_block_kv if "block_kv" in tiles else None
             solutions.append(answer(replace(question, min_block_kv=least_kv), share=share))
         except InfeasibleError as error:
-            infeasible.append(DoesNotFit(name, error.least))
-    infeasible.sort(key=lambda unfit: unfit.least)
+            label = None if question.hardware is None else question.hardware.label
+            infeasible.append(Absent(name, label, str(error), error.least))
+    infeasible.sort(key=lambda unfit: unfit.least or 0)
     if all(solution.algorithm in inexact for solution in solutions):
         least, unit = next(unfit for unfit in infeasible if unfit.algorithm not in inexact), budget.unit
         none = "none that is exact" if inexact else "none"
         raise InfeasibleError(
             f"algorithm: {none} fits {budget}; the smallest feasible budget is {least.least:,} {unit} "
             f"({least.algorithm})",
-            least=least.least,
+            least=least.least or 0,
             unit=unit,
         )
-    solutions.sort(key=lambda solution: solution.cost.hbm_bytes)
-    return Comparison(workload, budget, tuple(solutions), tuple(infeasible), inexact)
+    return Comparison(workload, "traffic", ordered(solutions, "traffic"), tuple(infeasible), inexact, budget)
+
+
+def _on_devices(
+    workload: Workload, devices: Sequence[Hardware | str], objective: str | None, one: Callable[..., Comparison]
+) -> Comparison:
+    """Compare on each device by the same quantity; raise the first error if no device has an answer."""
+    if not devices:
+        raise InputError(f"hardware: {shown(devices)} given; allowed: at least one device")
+    known = [as_device(device) for device in devices]
+    labels = [device.label for device in known]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"hardware: {label!r} given twice; allowed: each device once")
+    timed = objective is None and any(has_rates(device, workload.dtype) for device in known)
+    parts, refused, errors = [], [], []
+    for device in known:
+        try:
+            parts.append(one(workload, device, objective="time" if timed else objective))
+        except IOModelError as error:
+            if not isinstance(error, InfeasibleError) and (not timed or has_rates(device, workload.dtype)):
+                raise
+            refused.append(Absent(None, device.label, str(error)))
+            errors.append(error)
+    if not parts:
+        raise errors[0]
+    return Comparison.joined(parts, refused)
 
 
 def _options(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,25 +58,6 @@ class Entry(Record):
             answer.implementation,
             None if device is None else device.label,
             FrozenDict({**answer.tiles, **options}),
-            answer.seconds if by == "time" else None,
+            answer.seconds if by == "time" and getattr(answer, "timed", True) else None,
             answer.cost.hbm_bytes,
         )
-
-
-class Entries:
-    """A comparison with one entry for each answer, the best first."""
-
-    @property
-    @abstractmethod
-    def by(self) -> By:
-        """The quantity that orders the entries."""
-
-    @property
-    @abstractmethod
-    def answers(self) -> Sequence[Solution | Estimate]:
-        """The full answers, in the order of the entries."""
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The answers in one form, whatever decides, the best first."""
-        return tuple(Entry.of(answer, self.by) for answer in self.answers)

@@ -79,12 +79,11 @@ def _ratio(cost: Cost, key: Key, counted: int, predicted: int) -> str:
     }
     factor = max(ratio, 1 / ratio)
     same = [label for label, n in counts.items() if n == factor]
-    findings = [f"{'1/' if ratio < 1 else ''}{factor}, as {' = '.join(same)}"] if same else []
+    findings = ["moved twice"] if ratio == 2 else []
+    findings += [f"{'1/' if ratio < 1 else ''}{factor}, as {' = '.join(same)}"] if same else []
     if name in TENSORS and ratio == _sizes(cost).get(_dtype(name)):
         findings.append(f"bytes, {ratio} per element")
     findings += _padding(cost, name, ratio)
-    if ratio == 2:
-        findings.append("moved twice")
     return "; ".join(findings) or _whole_tiles(cost, name, counted - predicted)
 
 

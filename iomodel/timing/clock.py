@@ -143,6 +143,11 @@ class Clock:
             total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
         return total
 
+    def idle(self, work: Sequence[KernelWork]) -> Any:
+        """Count the SMs without a block of the first kernel [-]."""
+        units = self.rates.units
+        return 0 if units is None or len(work) == 0 else larger(units - work[0].blocks, 0)
+
     def launched(self, launch: Launch, fit: BlockFit = ALONE) -> Launched:
         """Describe a launch configuration to the time model, with the resources of a block."""
         return Launched(

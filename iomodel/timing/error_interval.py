@@ -2,7 +2,7 @@
 
 A place is an architecture, a direction and a regime. Each has the half-width that holds eight in ten of its rows, on a
 logarithmic scale, times 1.4 because new rows err more than those in sight; a place with few rows takes that of its
-architecture and regime, of its architecture, or of all.
+architecture and regime, else the larger of its architecture's and its regime's, or that of all.
 `python benchmarks/accuracy.py --intervals` computes the table from the rows that may choose parameters alone.
 """
 
@@ -17,32 +17,40 @@ from iomodel.workloads.window import Window
 
 SHORT = 1e-4
 """Longest time of a call whose launches and first loads may decide [s]."""
+NARROW = ("fp8", "int8", "fp4")
+"""Types whose attention is a regime of its own, called fp8."""
 ANY = "all"
 HALF_WIDTHS: dict[tuple[str, str, str], float] = {
-    ("CDNA", "all", "all"): 0.57,
-    ("CDNA", "all", "long"): 0.426,
-    ("all", "all", "all"): 0.229,
-    ("sm_10x", "all", "all"): 0.598,
-    ("sm_10x", "all", "long"): 0.213,
-    ("sm_10x", "all", "window"): 0.858,
-    ("sm_10x", "backward", "long"): 0.258,
-    ("sm_10x", "backward", "window"): 0.858,
-    ("sm_10x", "forward", "long"): 0.175,
-    ("sm_12x", "all", "all"): 0.288,
-    ("sm_12x", "all", "long"): 0.125,
-    ("sm_12x", "decode", "long"): 0.125,
-    ("sm_8x", "all", "all"): 0.164,
-    ("sm_8x", "all", "long"): 0.164,
-    ("sm_9x", "all", "all"): 0.209,
-    ("sm_9x", "all", "long"): 0.177,
-    ("sm_9x", "all", "short"): 0.295,
-    ("sm_9x", "backward", "long"): 0.289,
-    ("sm_9x", "backward", "short"): 0.856,
-    ("sm_9x", "both", "long"): 0.051,
-    ("sm_9x", "decode", "long"): 0.24,
-    ("sm_9x", "decode", "short"): 0.342,
-    ("sm_9x", "forward", "long"): 0.156,
-    ("sm_9x", "forward", "short"): 0.242,
+    ("CDNA", "all", "all"): 0.516,
+    ("CDNA", "all", "long"): 0.421,
+    ("all", "all", "all"): 0.226,
+    ("all", "all", "fp8"): 0.488,
+    ("all", "all", "long"): 0.185,
+    ("all", "all", "short"): 0.283,
+    ("sm_10x", "all", "all"): 0.446,
+    ("sm_10x", "all", "fp8"): 0.522,
+    ("sm_10x", "all", "long"): 0.229,
+    ("sm_10x", "all", "window"): 0.734,
+    ("sm_10x", "backward", "fp8"): 0.588,
+    ("sm_10x", "backward", "long"): 0.308,
+    ("sm_10x", "backward", "window"): 0.734,
+    ("sm_10x", "forward", "fp8"): 0.44,
+    ("sm_10x", "forward", "long"): 0.15,
+    ("sm_12x", "all", "all"): 0.29,
+    ("sm_12x", "all", "long"): 0.127,
+    ("sm_12x", "decode", "long"): 0.127,
+    ("sm_8x", "all", "all"): 0.158,
+    ("sm_8x", "all", "long"): 0.158,
+    ("sm_9x", "all", "all"): 0.191,
+    ("sm_9x", "all", "long"): 0.182,
+    ("sm_9x", "all", "short"): 0.275,
+    ("sm_9x", "backward", "long"): 0.179,
+    ("sm_9x", "backward", "short"): 0.49,
+    ("sm_9x", "both", "long"): 0.038,
+    ("sm_9x", "decode", "long"): 0.142,
+    ("sm_9x", "decode", "short"): 0.346,
+    ("sm_9x", "forward", "long"): 0.192,
+    ("sm_9x", "forward", "short"): 0.179,
 }
 """Half-widths of the intervals by architecture, direction and regime [-]."""
 
@@ -56,15 +64,22 @@ class Place(NamedTuple):
 
     @property
     def wider(self) -> tuple[Place, ...]:
-        """The place and those around it, the smallest first."""
+        """The place, that of its architecture and regime, of its architecture, of its regime, and of all."""
         architecture, _, regime = self
-        around = (self, Place(architecture, ANY, regime), Place(architecture, ANY, ANY), Place(ANY, ANY, ANY))
-        return tuple(dict.fromkeys(around))
+        own = self, Place(architecture, ANY, regime)
+        return tuple(
+            dict.fromkeys((*own, Place(architecture, ANY, ANY), Place(ANY, ANY, regime), Place(ANY, ANY, ANY)))
+        )
 
     @property
     def half_width(self) -> float:
         """Half-width of the interval: its ends are the time over and times one more [-]."""
-        return next(HALF_WIDTHS[place] for place in self.wider if place in HALF_WIDTHS)
+        near = [place for place in self.wider if place.architecture != ANY and place.regime == self.regime]
+        known = next((HALF_WIDTHS[place] for place in near if place in HALF_WIDTHS), None)
+        if known is not None:
+            return known
+        around = Place(self.architecture, ANY, ANY), Place(ANY, ANY, self.regime)
+        return max((HALF_WIDTHS[place] for place in around if place in HALF_WIDTHS), default=HALF_WIDTHS[ANY, ANY, ANY])
 
 
 def place_of(device: Hardware, call: Any, seconds: float, decoding: bool | None = None) -> Place:
@@ -72,8 +87,12 @@ def place_of(device: Hardware, call: Any, seconds: float, decoding: bool | None 
     direction = getattr(call, "direction", ANY)
     if direction == "forward" and (decoding if decoding is not None else getattr(call, "q_len", None) == 1):
         direction = "decode"
-    window = isinstance(getattr(call, "mask", None), Window)
-    return Place(architecture_of(device), direction, "window" if window else "short" if seconds < SHORT else "long")
+    regime = "short" if seconds < SHORT else "long"
+    if direction != ANY and call.dtype in NARROW:
+        regime = "fp8"
+    elif isinstance(getattr(call, "mask", None), Window):
+        regime = "window"
+    return Place(architecture_of(device), direction, regime)
 
 
 def architecture_of(device: Hardware) -> str:

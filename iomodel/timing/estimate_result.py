@@ -203,7 +203,7 @@ class Estimate(Deferred, Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        tiles = sizes_text(self.tiles)
+        tiles = sizes_text({**self.tiles, **self._chosen})
         low, high = self.dram_bytes
         pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
         time, unit = self.time_in(self.seconds)
@@ -241,6 +241,12 @@ class Estimate(Deferred, Result, Tabular):
         levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels, self._worth_work())
         levels = levels.with_names("memory", [level.title for level in self.levels])
         return [*tables, levels] if self.levels else tables
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        """The options that decide the blocks: the splits, and packed rows."""
+        options = self.cost.options
+        return {name: options[name] for name in ("splits", "packed") if options.get(name, 1) not in (1, False)}
 
     def _worth_work(self) -> list[str]:
         """State the level whose traffic above the bound takes the most time, if that is a hundredth of the whole."""

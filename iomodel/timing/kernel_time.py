@@ -25,7 +25,14 @@ from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.listed_visits import ListedVisits
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
-from iomodel.timing.shared_memory import WarpLayout, shared_bytes
+from iomodel.timing.shared_memory import (
+    WarpLayout,
+    block_parts,
+    gradient_rows,
+    shared_bytes,
+    staged_again,
+    sums_in_hbm,
+)
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.varlen import VarlenAttention
@@ -205,6 +212,9 @@ def elapsed(
     """
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     caches = Caches.of(rates)
+    rows = launched.layout.repeated
+    if rows and demand.products and demand.outer is not None and anywhere(rows * launched.warps > demand.outer[1]):
+        demand = demand.repeated(larger(1, ratio(rows * launched.warps, demand.outer[1])))
     leaving, streamed = _in_phase(demand, workload, packed, caches, at_once, execution)
     inside: set[str] = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:
@@ -352,6 +362,8 @@ def amounts(
     of_units = matrix if per_sm is None or rates.units is None else per_sm * rates.units
     fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units
     dropped = pick(demand.randoms > 0, demand.gradients, 0)
+    layout = launched.layout
+    again = staged_again(demand, layout) + sums_in_hbm(demand, layout) + gradient_rows(demand, layout)
     wanted: dict[str, tuple[Any, float | None]] = {
         "matrix": (demand.flops, of_units),
         "shared memory": (launched.shared_bytes(demand), rates.shared),
@@ -360,7 +372,7 @@ def amounts(
         "gradient": (demand.gradients * parameters.gradient_ops, fp32),
         "random": (demand.randoms * parameters.random_ops + dropped * parameters.dropout_ops, fp32),
         "atomics": (demand.atomic_bytes, rates.l2),
-        "l2": (demand.requested_bytes, rates.l2),
+        "l2": (demand.requested_bytes + again, rates.l2),
         "llc": (leaving, None if rates.llc_capacity is None else rates.llc),
         "hbm": (streamed, rates.hbm),
     }
@@ -375,8 +387,11 @@ class _Phases(NamedTuple):
     longest: Any
 
     @classmethod
-    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any) -> _Phases:
-        """List the phases; the hidden share of the softmax runs beside the products of its block."""
+    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any, filled: Any = 0.0) -> _Phases:
+        """List the phases; the hidden share of the softmax runs beside the products of its block.
+
+        `filled` is the share of a block's trips in which the two do not overlap: products come first and last [-].
+        """
         products = softmax = chip = 0.0
         own = []
         for phase in execution.phases:
@@ -391,7 +406,8 @@ class _Phases(NamedTuple):
             else:
                 own.append(longest)
         # Each duration falls with every rate, so that no faster unit makes a block slower.
-        beside = larger(products, (1 - exposed) * softmax)
+        hidden = (1 - exposed) * softmax
+        beside = larger(products, hidden) + filled * smaller(products, hidden)
         return cls([beside, *own, exposed * softmax], chip, larger(products, *own, softmax))
 
     @property
@@ -419,7 +435,7 @@ def _on_sms(
     """
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
-    phases = _Phases.of(needs, execution, launched.exposed)
+    phases = _Phases.of(needs, execution, launched.exposed, ratio(blocks, demand.trips))
     clock = 0.0 if rates.clock is None else 1 / rates.clock
     steps = parameters.step_clocks * clock * demand.trips / units
     port = demand.staged * parameters.port_clocks * clock / units
@@ -428,7 +444,7 @@ def _on_sms(
     lacking = larger(0, execution.waiting + 1 - launched.stages)
     awaited = lacking * latency * clock * demand.trips / units
     awaited = awaited + pick((launched.stages <= 1) & (execution.waiting > 0), port, 0.0)
-    waits = steps
+    waits = steps + sums_in_hbm(demand, launched.layout) * launched.layout.added_clocks * clock / units
     if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
@@ -468,6 +484,11 @@ def _on_sms(
     if demand.ordered and execution.slabs and workload is not None and not isinstance(workload, VarlenAttention):
         shared, more = _in_slabs(demand, workload, rates, most)
         on_busiest, outside = larger(on_busiest, _least(each, most) * shared), outside + more / rates.hbm
+    elif launched.layout.most_blocks and workload is not None and not isinstance(workload, VarlenAttention):
+        heads = workload.batch * workload.heads
+        parts = block_parts(blocks, heads, launched.layout)
+        shared = _shared_out(floor_div(blocks, heads), parts, heads, units * most)
+        on_busiest = larger(on_busiest, _least(each, most) * shared)
     seconds = on_busiest + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
@@ -490,11 +511,16 @@ def _in_slabs(demand: KernelWork, workload: Rows, rates: Rates, most: Any) -> tu
     tiles = ceil_div(workload.kv_len if axis == "key" else workload.q_len, tile)
     heads = floor_div(demand.blocks, tiles)
     slabs = smaller(tiles, ceil_div(rates.units, heads))
-    slots, blocks = rates.units * most, heads * slabs
-    shared = ratio(ceil_div(blocks, slots) * slots, blocks) * ratio(ceil_div(tiles, slabs) * slabs, tiles)
+    shared = _shared_out(tiles, slabs, heads, rates.units * most)
     one = sum(moved.distinct for moved in demand.moved if moved.name == "Q") * 4 // ELEMENT_SIZE[rates.dtype]
     known = larger(0, *(moved.distinct for moved in demand.moved if moved.name == "dQ_acc"))
     return shared, 2 * larger(0, slabs * one - known)
+
+
+def _shared_out(tiles: Any, parts: Any, heads: Any, slots: Any) -> Any:
+    """Return the time of blocks that share out the outer tiles of a head in parts over that of evenly busy SMs [-]."""
+    blocks = heads * parts
+    return ratio(ceil_div(blocks, slots) * slots, blocks) * ratio(ceil_div(tiles, parts) * parts, tiles)
 
 
 def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bool:

@@ -117,7 +117,7 @@ class KernelWork:
         return {}
 
     def repeated(self, times: Any) -> KernelWork:
-        """Return the work of warps of which several compute the same rows."""
+        """Repeat products and softmax so many times, as warps without rows of their own do."""
         products = tuple(replace(product, runs=product.runs * times) for product in self.products)
         return replace(self, products=products, exps=self.exps * times, scores=self.scores * times)
 

@@ -113,13 +113,15 @@ class LayerClock:
     """A timer of linear layers and elementwise kernels on one device.
 
     `shares` are shares of the matrix peak that long products reach, by type, in place of `REACHED`; `grouped` those of
-    the products of experts in place of `GROUPED` [-].
+    the products of experts in place of `GROUPED` [-]. Products are those of serving engines (`engines`) at `REACHED`,
+    or of a library alone, at the best rate on file of their type where there is one.
     """
 
     device: Hardware
     parameters: Parameters = DEFAULT
     shares: Mapping[str, float] = FrozenDict()
     grouped: Mapping[str, float] = FrozenDict()
+    engines: bool = False
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
     ranked: dict[tuple[str | None, Linear], tuple[GemmTile, ...]] = field(
         default_factory=dict, compare=False, repr=False
@@ -228,6 +230,8 @@ class LayerClock:
         """Return the rate that a long product reaches [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
         reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
+        if not self.engines and known.reached and known.assumed_products is None and reached < known.matrix:
+            reached = max(reached, known.reached)
         return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
 
     def _without_steps(self, known: Rates) -> Parameters:
@@ -370,12 +374,12 @@ def _is_usual(name: AlgorithmLike | None, layer: Linear) -> bool:
 
 
 @per_device
-def layer_clock(device: Hardware, parameters: Parameters = DEFAULT) -> LayerClock:
-    """Return the timer of a device, one per device and parameters.
+def layer_clock(device: Hardware, parameters: Parameters = DEFAULT, engines: bool = False) -> LayerClock:
+    """Return the timer of a device, one per device and parameters, of products alone or of those of serving engines.
 
     >>> from iomodel.devices.device import hardware
     >>> span = layer_clock(hardware("h100-sxm5")).linear(Linear(rows=1, in_features=4096, out_features=4096))
     >>> span.hbm_bytes >= 2 * 4096**2
     True
     """
-    return LayerClock(device, parameters)
+    return LayerClock(device, parameters, engines=engines)

@@ -57,7 +57,7 @@ def times(
         Blocks or groups on an SM, and warps of a block on a scheduler, of the kernels that take the sum of their phases
         [-]; (1, 1) for a kernel of which nothing was read.
     awaited : float
-        Further time of a block on no unit, which those kernels did not have [s].
+        Time of a block on no unit that was read from kernels with one block on an SM [s], beside `wait`.
 
     >>> times([2.0, 1.0], 1.0, 3)  # 4 for two, more for one, less for three
     [5.375, 4.0, 3.628968253968254]
@@ -72,7 +72,7 @@ def times(
     deepest = int(at_once.max()) if isinstance(at_once, np.ndarray) else int(at_once)
     reach = int(joined.max()) if isinstance(joined, np.ndarray) else int(joined)
     if (
-        isinstance(warps, int) and warps == read_with[1] and isinstance(awaited, float) and not awaited
+        isinstance(warps, int) and warps == read_with[1] and not anywhere(awaited)
     ):  # one network, of which the two read a part each
         cycles = read = _cycles(_served(busy, warps), wait, max(reach, read_with[0]))
     else:

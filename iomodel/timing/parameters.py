@@ -50,7 +50,7 @@ class Parameters(Result, constructed=True):
     """
 
     step_clocks: float = 240.0
-    block_clocks: float = 2500.0
+    block_clocks: float = 3300.0
     dram_clocks: float = 400.0
     l2_clocks: float = 200.0
     port_clocks: float = 1 / 64

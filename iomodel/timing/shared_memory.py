@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.arithmetic import ceil_div, larger, smaller
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, smaller
 from iomodel.nests.residency import Residency
 from iomodel.timing.kernel_work import SCORES, KernelWork, MatrixWork
 
 Pair = frozenset[str]
+DQ = frozenset({"query", "depth"})
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class WarpLayout:
         Rows of a product that one instruction of warps together computes, for which it reads the second operand once.
     accumulates : bool
         True if products accumulate in tensor memory.
+    repeated : int
+        Rows of a product for each warp of a scheduler, below which warps compute the rows of others again [-]; 0 for
+        warps that wait instead.
+    restaged : frozenset, optional
+        Results in registers, of a kernel whose products request their operands and other sums from the L2 anew.
+    most_blocks : int
+        Most blocks of a call, which share out the outer tiles of a head; 0 for a block for each [-].
+    added_clocks : float
+        Time of an SM for each byte of sums in HBM that no registers hold [clk/B].
     """
 
     warps: tuple[int, int] = (1, 1)
@@ -51,6 +61,10 @@ class WarpLayout:
     added: bool = False
     instruction_rows: int = 64
     accumulates: bool = False
+    repeated: int = 0
+    restaged: frozenset[Pair] | None = None
+    most_blocks: int = 0
+    added_clocks: float = 0.0
 
     @property
     def fastest(self) -> bool:
@@ -73,6 +87,10 @@ class WarpLayout:
             residency.transposed,
             any(dtype == "fp32" for _, dtype in residency.shared_axes),
             residency.instruction_rows,
+            repeated=residency.instruction_rows if residency.repeated else 0,
+            restaged=residency.result_axes if residency.restaged else None,
+            most_blocks=residency.most_blocks,
+            added_clocks=residency.added_clocks,
         )
 
 
@@ -83,7 +101,51 @@ def shared_bytes(demand: KernelWork, layout: WarpLayout) -> Any:
     for product in scores[max(0, len(scores) - layout.stored) :]:
         kept += product.runs * product.extents[0] * product.extents[1] * layout.element_size
     kept += 2 * demand.atomic_bytes * layout.added  # written by the computing warps, read by the adding one
+    kept += staged_again(demand, layout)
     return demand.staged + kept + sum(_operands(product, layout) for product in demand.products)
+
+
+def staged_again(demand: KernelWork, layout: WarpLayout) -> Any:
+    """Compute the bytes of operands that products load to shared memory beyond the loads of a trip [B]."""
+    if layout.restaged is None:
+        return 0
+    loaded: Any = 0
+    for product in demand.products:
+        (m, n, k), (rows, columns, depth) = product.axes, product.extents
+        sides = ((m, k), rows * depth), ((k, n), depth * columns)
+        loaded += product.runs * layout.element_size * sum(size for axes, size in sides if frozenset(axes) != SCORES)
+    return larger(0, loaded - demand.staged)
+
+
+def sums_in_hbm(demand: KernelWork, layout: WarpLayout) -> Any:
+    """Compute the bytes of sums that products load and store because no registers hold them [B].
+
+    The requests of the nest have those of the sums to which several blocks add.
+    """
+    added: Any = 0
+    if layout.restaged is None:
+        return added
+    shared = anywhere(demand.atomic_bytes)
+    for product in demand.products:
+        result = frozenset(product.axes[:2])
+        if result == SCORES or result in layout.restaged or (shared and result == DQ):
+            continue
+        added += 2 * 4 * product.runs * product.extents[0] * product.extents[1]
+    return added
+
+
+def block_parts(blocks: Any, heads: Any, layout: WarpLayout) -> Any:
+    """Count the blocks that share out the outer tiles of each head."""
+    tiles = floor_div(blocks, heads)
+    return smaller(tiles, larger(1, floor_div(layout.most_blocks, heads))) if layout.most_blocks else tiles
+
+
+def gradient_rows(demand: KernelWork, layout: WarpLayout) -> Any:
+    """Compute the bytes of O and dO that each block reads to sum the rows of dO o O by itself [B]."""
+    if layout.restaged is None or not demand.products:
+        return 0
+    rows = [moved for moved in demand.moved if moved.name == "dO"]
+    return sum(2 * moved.distinct * block_parts(demand.blocks, moved.instances, layout) for moved in rows)
 
 
 def _operands(product: MatrixWork, layout: WarpLayout) -> Any:

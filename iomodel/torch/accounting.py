@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import answering
+from iomodel.algorithms import answering, replacing
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.cost import Cost
 from iomodel.counting.cost import cost as count
@@ -22,14 +22,15 @@ from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.span import Span
-from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.convolutions import convolution_of
+from iomodel.torch.attention_calls import AttentionCalls
+from iomodel.torch.convolutions import Convolution
 from iomodel.torch.eager_clock import EagerClock, eager_clock, queued
 from iomodel.torch.eager_kernels import EagerKernel, kernels_of, plain, vector_operations
 from iomodel.torch.moved_bytes import distinct_bytes, moved_bytes
 from iomodel.torch.operator_call import OperatorCall
-from iomodel.torch.products import MatrixProduct, layer_of, may_multiply, product_of, product_type
-from iomodel.torch.recurrent import recurrent_of
+from iomodel.torch.operator_work import may_multiply, product_type, work_of
+from iomodel.torch.products import MatrixProduct, layer_of
+from iomodel.torch.recurrent import RecurrentLayers
 from iomodel.torch.report import OperatorTraffic, TrafficReport
 from iomodel.torch.resident_storages import ResidentStorages
 from iomodel.workloads.attention import Attention
@@ -55,13 +56,17 @@ kernels are short take 10 to 15 us an operator on three machines and 29 to 39 us
 
 @dataclass(frozen=True)
 class Accounting:
-    """The choices that turn calls into traffic: device, tiles, algorithm of attention, the caller's rules, the host."""
+    """The choices that turn calls into traffic: device, tiles, algorithm of attention, the caller's rules, the host.
+
+    `warm` fills the last cache with what an earlier run of the program left.
+    """
 
     hardware: Hardware | None = None
     tiles: Mapping[str, int] = FrozenDict()
     attention: str | None = None
     operators: Mapping[str, Rule] = FrozenDict()
     host: float | None = None
+    warm: bool = False
     known: dict[Any, OperatorTraffic] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -80,10 +85,8 @@ class Accounting:
         groups: dict[Any, list[OperatorTraffic]] = {}
         notes: dict[str, None] = {}
         times = []
-        resident = self._cache()
         listed = tuple(calls)
-        for call in listed:
-            traffic = self.traffic(call, resident.use(call) if resident else 0)
+        for call, traffic in zip(listed, self.each(listed), strict=True):
             groups.setdefault(traffic.group, []).append(traffic)
             times.append(traffic.seconds or 0.0)
             if traffic.at_least:
@@ -94,10 +97,15 @@ class Accounting:
         operators = tuple(_together(alike) for alike in groups.values())
         return TrafficReport(operators, self.hardware, tuple(notes), elapsed).of_calls(listed)
 
-    def _cache(self) -> ResidentStorages | None:
-        """Return the last cache of the device, empty."""
+    def each(self, calls: Sequence[OperatorCall]) -> list[OperatorTraffic]:
+        """Count the calls of a program one by one, each with what the ones before left in the last cache."""
         capacity = None if self.hardware is None else self.eager.known.last_cache
-        return None if capacity is None else ResidentStorages(capacity)
+        if capacity is None:
+            return [self.traffic(call) for call in calls]
+        resident = ResidentStorages(capacity)
+        for call in calls if self.warm else ():
+            resident.use(call)
+        return [self.traffic(call, resident.use(call)) for call in calls]
 
     def traffic(self, call: OperatorCall, resident: int = 0) -> OperatorTraffic:
         """Count one call, of whose reads some bytes are in the last cache [B]."""
@@ -111,21 +119,20 @@ class Accounting:
         if call.operator in self.operators:
             name, workload = self._ruled(call)
             return self._declared(call, name, workload)
-        if is_attention(call):
-            parts = [self._attention(call, workload, beside) for workload, beside in attention_calls(call)]
-            return replace(_together(parts), times=1)
-        product = product_of(call)
-        if product is not None and product.flops:
-            return self._product(call, product, resident)
-        convolution, layers = convolution_of(call), recurrent_of(call)
-        if convolution is not None:
-            return self._timed(
-                call,
-                convolution.flops,
-                lambda dtype, kernel: self.eager.convolution(convolution, dtype, kernel, resident),
-            )
-        if layers is not None:
-            return self._timed(call, layers.flops, lambda dtype, kernel: self.eager.recurrent(layers, dtype, kernel))
+        match work_of(call):
+            case AttentionCalls() as calls:
+                parts = [self._attention(call, workload, beside) for workload, beside in calls.parts]
+                return replace(_together(parts), times=1)
+            case MatrixProduct() as product if product.flops:
+                return self._product(call, product, resident)
+            case Convolution() as conv:
+                return self._timed(
+                    call, conv.flops, lambda dtype, kernel: self.eager.convolution(conv, dtype, kernel, resident)
+                )
+            case RecurrentLayers() as layers:
+                return self._timed(
+                    call, layers.flops, lambda dtype, kernel: self.eager.recurrent(layers, dtype, kernel)
+                )
         return self._streamed(call, resident)
 
     def _product(self, call: OperatorCall, product: MatrixProduct, resident: int) -> OperatorTraffic:
@@ -217,7 +224,9 @@ class Accounting:
         except InfeasibleError:
             if name is not None or self.tiles:
                 raise
-            name, span = SEPARATE, self._estimated(SEPARATE, workload, None)[0]
+            separate = replacing("scaled_dot_product_attention")  # as PyTorch runs where no fused kernel takes a call
+            assert separate is not None
+            name, span = separate.name, self._estimated(separate.name, workload, None)[0]
         timed = _of_span(call, name, span)
         if not mask_bytes:
             return timed
@@ -271,10 +280,6 @@ class Accounting:
             seconds=sum(span.seconds for span in spans),
             hbm_bytes=sum(span.hbm_bytes for span in spans),
         )
-
-
-SEPARATE = "eager"
-"""The algorithm of separate operators, which PyTorch runs where no fused kernel takes a call."""
 
 
 def _is_transposed(call: OperatorCall) -> bool:

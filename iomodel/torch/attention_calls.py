@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from iomodel.common.validation import finite
 from iomodel.errors import InputError, shown, shown_name
-from iomodel.torch.operator_call import TYPES, OperatorCall
+from iomodel.torch.operator_call import TYPES, OperatorCall, OperatorWork
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import known_mask
 from iomodel.workloads.window import Window
@@ -16,15 +17,32 @@ FLEX = "higher_order.flex_attention"
 """Name of the operator behind FlexAttention."""
 
 
-def is_attention(call: OperatorCall) -> bool:
+@dataclass(frozen=True)
+class AttentionCalls(OperatorWork):
+    """The workloads of an attention operator, each with the bytes of a mask tensor that it reads beside [B]."""
+
+    parts: tuple[tuple[Attention, int], ...]
+
+    @property
+    def flops(self) -> int:
+        """FLOPs of visible pairs, scores formed once [FLOP]."""
+        from iomodel.counting.cost import cost
+
+        return sum(int(cost("standard", workload).useful_flops) for workload, _ in self.parts)
+
+    def workload(self, _: OperatorCall) -> Attention | None:
+        """Return the workload, if there is one alone."""
+        return self.parts[0][0] if len(self.parts) == 1 else None
+
+
+def is_attention(name: str) -> bool:
     """Check whether an operator is one fused attention kernel, forward or backward."""
-    name = call.operator
     fused = name.startswith("aten._scaled_dot_product_") and "attention" in name and "math" not in name
     return fused or name.startswith(FLEX) or name == "aten.scaled_dot_product_attention"
 
 
-def attention_calls(call: OperatorCall) -> Iterator[tuple[Attention, int]]:
-    """List the workloads of an attention operator, each with the bytes of a mask tensor that it reads beside [B].
+def attention_of(call: OperatorCall) -> AttentionCalls:
+    """Return the workloads of an attention operator.
 
     A block mask that differs by sequence or head gives one workload for each different mask.
 
@@ -52,17 +70,16 @@ def attention_calls(call: OperatorCall) -> Iterator[tuple[Attention, int]]:
     }
     masks = call.arguments.get("masks")
     if masks is None:
-        yield _dense(call, shape)
-        return
+        return AttentionCalls((_dense(call, shape),))
     masks = _pairs(masks)
     if len(masks) > 1 and shape["kv_heads"] != heads:
         raise InputError(
             f"block_mask: {len(masks)} different masks given for {heads} heads that share {shape['kv_heads']}; "
             "allowed: one mask for all heads, or a key head per head"
         )
-    for times, mask in masks:
-        size = {} if len(masks) == 1 else {"batch": times, "heads": 1, "kv_heads": 1}
-        yield Attention(**{**shape, **size, "mask": mask_from(mask)}), 0
+    sizes = [{} if len(masks) == 1 else {"batch": times, "heads": 1, "kv_heads": 1} for times, _ in masks]
+    kinds = zip(sizes, masks, strict=True)
+    return AttentionCalls(tuple((Attention(**{**shape, **size, "mask": mask_from(m)}), 0) for size, (_, m) in kinds))
 
 
 def _pairs(masks: object) -> Sequence[tuple[int, Any]]:

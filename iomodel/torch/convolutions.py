@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from iomodel.errors import InputError, shown, shown_name
-from iomodel.torch.operator_call import OperatorCall
+from iomodel.torch.operator_call import OperatorCall, OperatorWork
 
 FORWARD = frozenset(
     {"aten.convolution", "aten._convolution", "aten.cudnn_convolution", "aten.cudnn_convolution_transpose"}
@@ -19,7 +20,8 @@ WINOGRAD_TILE = 4
 Algorithms for Convolutional Neural Networks* (arXiv:1509.09308)."""
 
 
-class Convolution(NamedTuple):
+@dataclass(frozen=True)
+class Convolution(OperatorWork):
     """A convolution as products: groups of positions x terms by terms x channels, for each of its results.
 
     `positions` are those of the output, or of the input if it is transposed; `kernel` has the lengths of the filter.
@@ -56,16 +58,14 @@ class Convolution(NamedTuple):
         return int(self.flops / saved)
 
 
-def convolution_of(call: OperatorCall) -> Convolution | None:
-    """Return the convolution that an operator computes, if it is one.
+def convolution_of(call: OperatorCall) -> Convolution:
+    """Return the convolution that an operator computes.
 
     Raises
     ------
     InputError
         The filter has another number of axes than the input, or no group divides the channels.
     """
-    if call.operator not in CONVOLUTIONS:
-        return None
     back = call.operator == BACKWARD
     weight, source = call.tensor("weight"), call.tensor("input")
     axes = len(weight.shape) - 2

@@ -15,6 +15,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown, shown_name
+from iomodel.workloads.workload import Workload
 
 LARGEST_FILE = 128 << 20
 """Largest file of calls that is read [B]; a stream of 36,000 operators has 30 MB."""
@@ -174,6 +175,25 @@ class OperatorCall(Record):
                 f"inputs.{name} of {shown_name(self.operator)}: shape {tensor.shape} given; allowed: {axes} axes"
             )
         return tensor
+
+
+@dataclass(frozen=True)
+class OperatorWork:
+    """The products of one call of an operator."""
+
+    @property
+    def flops(self) -> int:
+        """FLOPs as the operator computes them [FLOP]."""
+        raise NotImplementedError
+
+    @property
+    def least_flops(self) -> int:
+        """FLOPs of the fastest algorithm that is known [FLOP]."""
+        return self.flops
+
+    def workload(self, _: OperatorCall) -> Workload | None:
+        """Return the workload that the theorems hold for, if the call is one."""
+        return None
 
 
 def kept_at_end(call: OperatorCall, alive: Collection[int]) -> OperatorCall:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown_name
 from iomodel.torch.moved_bytes import results_of
-from iomodel.torch.operator_call import TYPES, OperatorCall
+from iomodel.torch.operator_call import TYPES, OperatorCall, OperatorWork
 from iomodel.workloads.linear import Linear
 
 
-class MatrixProduct(NamedTuple):
+@dataclass(frozen=True)
+class MatrixProduct(OperatorWork):
     """A matrix product: groups of rows x terms by terms x columns, with the tensor that is added to the result."""
 
     groups: int
@@ -29,6 +29,10 @@ class MatrixProduct(NamedTuple):
     def flops(self) -> int:
         """FLOPs, 2 per row, term and column [FLOP]."""
         return 2 * self.groups * self.rows * self.terms * self.columns
+
+    def workload(self, call: OperatorCall) -> Linear | None:
+        """Return the product as a linear layer, if its types are those of one."""
+        return layer_of(call, self)[0]
 
 
 def _matrices(call: OperatorCall, first: str, second: str, added: str | None = None, axes: int = 2) -> MatrixProduct:
@@ -97,12 +101,6 @@ PRODUCTS: Mapping[str, Callable[[OperatorCall], MatrixProduct]] = FrozenDict({
 """Operators that are one matrix product."""
 
 
-def product_of(call: OperatorCall) -> MatrixProduct | None:
-    """Return the product that an operator computes, if it is one."""
-    reader = PRODUCTS.get(call.operator)
-    return None if reader is None else reader(call)
-
-
 def layer_of(call: OperatorCall, product: MatrixProduct) -> tuple[Linear | None, int]:
     """Return a product as a linear layer, with the bytes that it reads beside; None for other types [B].
 
@@ -129,30 +127,3 @@ def layer_of(call: OperatorCall, product: MatrixProduct) -> tuple[Linear | None,
         bias=row,
     )
     return layer, 0 if addend is None or row else addend.bytes
-
-
-def product_type(call: OperatorCall) -> str:
-    """Name the type of the products of an operator: TF32 where PyTorch's switches let fp32 run in it."""
-    tensors = (*call.inputs.values(), *call.outputs)
-    dtype = next((tensor.dtype for tensor in tensors if tensor.dtype in TYPES or "float" in tensor.dtype), "float32")
-    if dtype == "float32" and call.arguments.get("tf32"):
-        return "tf32"
-    return TYPES.get(dtype, {"float64": "fp64"}.get(dtype, dtype))
-
-
-OWN = ("aten", "prims", "higher_order")
-"""Namespaces of PyTorch's own operators."""
-_MULTIPLY = re.compile(
-    r"linalg_(?!vector_norm|norm|cross|diagonal)|conv|rnn|lstm|gru|einsum|cdist|bilinear|trilinear|mm(_|$)|matmul|matrix_exp"
-    r"|cholesky|inverse|solve|svd|qr$|geqrf|ormqr|_eig|(^|_)lu(_|$)|(^|_)det$|lstsq|attention|_int4pack|_int8pack"
-)
-
-
-def may_multiply(operator: str) -> bool:
-    """Check whether an operator without a rule may compute products: by its name, or because it is not PyTorch's own.
-
-    >>> [may_multiply(name) for name in ("aten.add", "aten.linalg_solve", "engine.rotary")]
-    [False, True, True]
-    """
-    namespace, _, name = operator.partition(".")
-    return namespace not in OWN or (operator not in PRODUCTS and bool(_MULTIPLY.search(name)))

@@ -20,14 +20,10 @@ from iomodel.counting.bounds import lower_bounds
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates, rates
 from iomodel.errors import InputError, SpecError, shown_name
-from iomodel.torch.attention_calls import attention_calls, is_attention
-from iomodel.torch.convolutions import convolution_of
 from iomodel.torch.moved_bytes import GATHERS, OVERWRITES, SCATTERS, results_of
-from iomodel.torch.operator_call import TYPES, OperatorCall, TensorArgument
-from iomodel.torch.products import layer_of, may_multiply, product_of, product_type
-from iomodel.torch.recurrent import recurrent_of
+from iomodel.torch.operator_call import OperatorCall, TensorArgument
+from iomodel.torch.operator_work import may_multiply, product_type, work_of
 from iomodel.torch.regions import covered
-from iomodel.workloads.workload import Workload
 
 SPLIT = 3
 """Products of TF32 that make one of fp32, by the usual split of both factors into two parts (H. Ootomo and R. Yokota,
@@ -201,24 +197,6 @@ def _gather(use: StorageUse, call: OperatorCall, table: TensorArgument) -> None:
     use.whole = max(use.whole, table.distinct_bytes)
 
 
-def least_flops(call: OperatorCall) -> int:
-    """Return the FLOPs of the products of an operator, of a convolution those of a fast algorithm [FLOP]."""
-    if is_attention(call):
-        return sum(_useful(workload) for workload, _ in attention_calls(call))
-    product, convolution, layers = product_of(call), convolution_of(call), recurrent_of(call)
-    if product is not None:
-        return product.flops
-    if convolution is not None:
-        return convolution.least_flops
-    return 0 if layers is None else layers.flops
-
-
-def _useful(workload: Any) -> int:
-    from iomodel.counting.cost import cost
-
-    return int(cost("standard", workload).useful_flops)
-
-
 def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False) -> ProgramBound:
     """Bound the time of recorded calls from below.
 
@@ -238,7 +216,8 @@ def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False)
     flops: dict[str, int] = {}
     left_out: dict[str, None] = {}
     for call, times in alike(listed).values():
-        least = least_flops(call)
+        work = work_of(call)
+        least = 0 if work is None else work.least_flops
         if least:
             dtype = product_type(call)
             flops[dtype] = flops.get(dtype, 0) + times * least
@@ -304,11 +283,11 @@ def _at_capacity(calls: list[OperatorCall], hardware: Hardware) -> int:
         chip = (known.cached or 0) + (known.units or 1) * hardware.on_chip_per_block
     except SpecError:
         return 0
-    alone = [call for call in calls if _stands_alone(call)]
-    products = sorted(((least_flops(call), call) for call, _ in alike(alone).values()), key=lambda each: -each[0])
+    products = [(work, call) for call, _ in alike(filter(_stands_alone, calls)).values() if (work := work_of(call))]
+    products.sort(key=lambda each: -each[0].least_flops)
     most = 0
-    for flops, call in products[:LARGEST]:
-        workload = _workload(call) if flops else None
+    for work, call in products[:LARGEST]:
+        workload = work.workload(call) if work.least_flops else None
         if workload is not None:
             bounds = lower_bounds(workload, sram_bytes=chip)
             most = max(most, *(each.bytes - 2 * chip for each in bounds.values()))
@@ -318,13 +297,3 @@ def _at_capacity(calls: list[OperatorCall], hardware: Hardware) -> int:
 def _stands_alone(call: OperatorCall) -> bool:
     """Check whether a call reads inputs of the program alone, and makes a result of it."""
     return all(tensor.outside for tensor in call.inputs.values()) and all(tensor.kept for tensor in call.outputs)
-
-
-def _workload(call: OperatorCall) -> Workload | None:
-    """Return the product or the call of attention that an operator is, if the theorems hold for it."""
-    if is_attention(call):
-        return next(iter(attention_calls(call)))[0]
-    product = product_of(call)
-    if product is None or call.tensor(product.operand).dtype not in TYPES:
-        return None
-    return layer_of(call, product)[0]

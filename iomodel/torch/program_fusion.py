@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import ClassVar
 
+from iomodel.algorithms import replacing
 from iomodel.common.results import Record
 from iomodel.torch.moved_bytes import distinct_bytes, results_of
 from iomodel.torch.operator_call import OperatorCall, TensorArgument
-from iomodel.torch.products import product_of
+from iomodel.torch.products import PRODUCTS
 
-ROWWISE = ("softmax", "norm", "mean", "sum", "amax", "max", "min", "logsumexp")
-"""Parts of the names of operators that reduce rows, which a kernel of the catalogue joins with their neighbours."""
-ATTENTION, EPILOGUE, LOSS, NORM = "flash2", "gemm", "cut_cross_entropy", "add_norm"
+ROWWISE = ("log_softmax", "softmax", "norm", "mean", "sum", "amax", "max", "min", "logsumexp")
+"""Parts of the names of operators that reduce rows, which a kernel of the catalogue joins with their neighbours: the
+words of the chains that algorithms declare (:class:`iomodel.nests.algorithm.Algorithm`)."""
+PRODUCT, ELEMENTWISE = "product", "elementwise"
+"""Further words of chains: a matrix product, and an operator on single elements (`add` is one too)."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +98,19 @@ def _next(calls: Sequence[OperatorCall], readers: dict[int, list[int]], members:
     if not later or (len(later) > 1 and not calls[later[0]].written):
         return None
     call = calls[later[0]]
-    names = [calls[place].operator for place in members]
-    if product_of(call) is not None:
-        attention = product_of(calls[members[0]]) is not None and any("softmax" in name for name in names)
-        return later[0] if attention else None
-    return later[0] if call.pointwise or _is_rowwise(call) else None
+    words = [_word(calls[place]) for place in members]
+    if _word(call) == PRODUCT:
+        return later[0] if words[0] == PRODUCT and "softmax" in words else None  # as in attention
+    return later[0] if _word(call) else None
 
 
-def _is_rowwise(call: OperatorCall) -> bool:
-    return any(part in call.operator for part in ROWWISE) and "batch_norm" not in call.operator
+def _word(call: OperatorCall) -> str:
+    """Name the kind of an operator in a chain; empty for one that a kernel cannot join with its neighbours."""
+    if call.operator in PRODUCTS:
+        return PRODUCT
+    if call.pointwise:
+        return "add" if call.operator == "aten.add" else ELEMENTWISE
+    return "" if "batch_norm" in call.operator else next((part for part in ROWWISE if part in call.operator), "")
 
 
 def _described(calls: Sequence[OperatorCall]) -> Chain:
@@ -123,16 +130,15 @@ def _described(calls: Sequence[OperatorCall]) -> Chain:
 
 
 def _kernel(calls: Sequence[OperatorCall]) -> str:
-    """Name the algorithm of the catalogue that runs a chain."""
-    names = [call.operator for call in calls]
-    products = [place for place, call in enumerate(calls) if product_of(call) is not None]
-    if len(products) == 2 and any("softmax" in name for name in names):
-        return ATTENTION
-    if products and any("log_softmax" in name for name in names):
-        return LOSS
-    if products == [0] and all(call.pointwise for call in calls[1:]):
-        return EPILOGUE
-    return NORM if len(names) == 2 and names[0] == "aten.add" and "norm" in names[1] else ""
+    """Name the algorithm of the catalogue that declares a chain, elementwise operators as one or left out."""
+    words = [_word(call) for call in calls]
+    kinds = [ELEMENTWISE if word == "add" else word for word in words]
+    joined = [kind for kind, _ in groupby(kinds)]
+    for chain in (words, joined, [kind for kind in kinds if kind != ELEMENTWISE]):
+        known = replacing(" ".join(chain))
+        if known is not None:
+            return known.name
+    return ""
 
 
 def _moved(kernels: Iterable[Sequence[OperatorCall]]) -> int:

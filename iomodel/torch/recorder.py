@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.torch.attention_calls import FLEX
-from iomodel.torch.convolutions import CONVOLUTIONS
 from iomodel.torch.flex_masks import visited_blocks
 from iomodel.torch.operator_call import OperatorCall, TensorArgument
-from iomodel.torch.products import PRODUCTS
-from iomodel.torch.recurrent import GATES, LSTM, RECURRENT
+from iomodel.torch.operator_work import multiplying
+from iomodel.torch.recurrent import GATES, LSTM
 from iomodel.workloads.masks.block_mask import BlockMask
 
 ALLOCATIONS = frozenset({
@@ -184,11 +183,12 @@ def _allows_tf32(name: str, results: tuple[TensorArgument, ...]) -> bool:
     """Check whether PyTorch's switches let a product of fp32 run in TF32."""
     import torch
 
-    if not results or results[0].dtype != "float32":
+    declared = multiplying(name)
+    if declared is None or not results or results[0].dtype != "float32":
         return False
-    if name in CONVOLUTIONS or name == RECURRENT:
+    if declared.switch == "cudnn":
         return bool(torch.backends.cudnn.allow_tf32)
-    return name in PRODUCTS and torch.get_float32_matmul_precision() != "highest"
+    return declared.switch == "matmul" and torch.get_float32_matmul_precision() != "highest"
 
 
 def _named(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

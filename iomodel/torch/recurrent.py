@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from iomodel.errors import InputError, shown, shown_name
-from iomodel.torch.operator_call import OperatorCall
+from iomodel.torch.operator_call import OperatorCall, OperatorWork
 
 RECURRENT = "aten._cudnn_rnn"
 """The operator of cuDNN's recurrent layers."""
@@ -14,24 +14,28 @@ GATES = (1, 1, 4, 3)
 """Gates by the mode of the operator: ReLU, tanh, LSTM, GRU."""
 
 
-class RecurrentLayers(NamedTuple):
-    """Recurrent layers: FLOPs of all products, steps one after the other, and weights that every step reads [B]."""
+@dataclass(frozen=True)
+class RecurrentLayers(OperatorWork):
+    """Recurrent layers: products of all steps, steps one after the other, and weights that every step reads [B]."""
 
-    flops: int
+    products: int
     steps: int
     weights: int
 
+    @property
+    def flops(self) -> int:
+        """FLOPs, 2 per product [FLOP]."""
+        return 2 * self.products
 
-def recurrent_of(call: OperatorCall) -> RecurrentLayers | None:
-    """Return the layers that an operator runs, if it is cuDNN's.
+
+def recurrent_of(call: OperatorCall) -> RecurrentLayers:
+    """Return the layers that an operator of cuDNN runs.
 
     Raises
     ------
     InputError
         The weights are no matrices, or the mode is unknown.
     """
-    if call.operator != RECURRENT:
-        return None
     batch, length = call.tensor("input", 3).shape[:2]
     if not call.arguments.get("batch_first"):
         batch, length = length, batch
@@ -43,4 +47,4 @@ def recurrent_of(call: OperatorCall) -> RecurrentLayers | None:
             "given; allowed: at least one of each"
         )
     weights = sum(tensor.elements for tensor in matrices)
-    return RecurrentLayers(2 * batch * length * weights, layers * length, sum(tensor.bytes for tensor in matrices))
+    return RecurrentLayers(batch * length * weights, layers * length, sum(tensor.bytes for tensor in matrices))

@@ -26,6 +26,7 @@ def traffic(
     attention: str | None = None,
     operators: Mapping[str, Rule] | None = None,
     host: float | None = None,
+    warm: bool = False,
 ) -> TrafficReport:
     """Count the bytes and FLOPs of recorded calls of operators; PyTorch is not needed.
 
@@ -33,7 +34,7 @@ def traffic(
     ----------
     calls : iterable of OperatorCall
         The calls, in order.
-    hardware, tiles, attention, operators, host :
+    hardware, tiles, attention, operators, host, warm :
         As for :class:`TrafficMode`.
 
     Raises
@@ -49,7 +50,7 @@ def traffic(
     >>> report.requested_bytes, report.flops
     (7168, 65536)
     """
-    return _accounting(hardware, tiles, attention, operators, host).report(_checked(calls))
+    return _accounting(hardware, tiles, attention, operators, host, warm).report(_checked(calls))
 
 
 class TrafficMode:
@@ -77,6 +78,8 @@ class TrafficMode:
     host : float, optional
         Time of the host to launch one operator [s]; the report's `elapsed` is then the time of the program, which waits
         for its host where operators are short.
+    warm : bool
+        True if the last cache holds what an earlier run of the program left there, as where a benchmark repeats it.
 
     Attributes
     ----------
@@ -105,8 +108,9 @@ class TrafficMode:
         attention: str | None = None,
         operators: Mapping[str, Rule] | None = None,
         host: float | None = None,
+        warm: bool = False,
     ) -> None:
-        self._accounting = _accounting(hardware, tiles, attention, operators, host)
+        self._accounting = _accounting(hardware, tiles, attention, operators, host, warm)
         self._calls: list[OperatorCall] = []
         self._recorder: Any = None
         self._storages: Any = None
@@ -149,8 +153,10 @@ class TrafficMode:
         self._calls[:] = [kept_at_end(call, alive) for call in self._calls]
 
 
-def _accounting(hardware: Any, tiles: Any, attention: Any, operators: Any, host: Any = None) -> Accounting:
+def _accounting(hardware: Any, tiles: Any, attention: Any, operators: Any, host: Any, warm: Any) -> Accounting:
     """Validate the choices."""
+    if not isinstance(warm, bool):
+        raise InputError(f"warm: {shown(warm)} given; allowed: True or False")
     sizes = as_mapping("tiles", {} if tiles is None else tiles, "{'block_m': 128, 'block_n': 128, 'block_k': 64}")
     for name, size in sizes.items():
         if name not in {*TILE_NAMES, *LAUNCH_NAMES}:
@@ -166,6 +172,7 @@ def _accounting(hardware: Any, tiles: Any, attention: Any, operators: Any, host:
         attention=None if attention is None else find_algorithm(attention).name,
         operators=FrozenDict(rules),
         host=_host(host),
+        warm=warm,
     )
 
 

@@ -329,8 +329,8 @@ def test_compare_sorts_and_tells_who_does_not_fit(answer):
 
 def test_compare_sorts_those_that_do_not_fit_by_need():
     found = compare(iomodel.Attention(q_len=16, head_dim=512), sram_bytes=600)
-    assert [s.algorithm for s in found.solutions] == ["standard", "small_cache", "two_products"]
-    least = {unfit.algorithm: unfit.least for unfit in found.infeasible}
+    assert [s.algorithm for s in found.answers] == ["standard", "small_cache", "two_products"]
+    least = {unfit.algorithm: unfit.least for unfit in found.absent}
     assert list(least.values()) == sorted(least.values())
     assert list(least) != sorted(least)
 
@@ -338,12 +338,12 @@ def test_compare_sorts_those_that_do_not_fit_by_need():
 def test_compare_hands_an_option_to_those_that_know_it():
     w = iomodel.Attention(q_len=256, head_dim=32)
     found = compare(w, sram_elements=3000, lse=False, min_block_kv=8)
-    taken = {solution.algorithm: solution.cost.options for solution in found.solutions}
+    taken = {solution.algorithm: solution.cost.options for solution in found.answers}
     assert taken["flash2"]["lse"] is False
     assert "lse" not in taken["standard"]
-    assert all(s.tiles["block_kv"] >= 8 for s in found.solutions if "block_kv" in s.tiles)
+    assert all(s.tiles["block_kv"] >= 8 for s in found.answers if "block_kv" in s.tiles)
     assert compare(w, sram_elements=3000, splits=3).best.algorithm != "split_kv"
-    assert any(s.tiles.get("block_kv", 8) < 8 for s in compare(w, sram_elements=3000).solutions)
+    assert any(s.tiles.get("block_kv", 8) < 8 for s in compare(w, sram_elements=3000).answers)
     with pytest.raises(iomodel.UnknownNameError, match="'lsd' is unknown; did you mean 'lse'"):
         compare(w, sram_elements=50000, lsd=False)
     with pytest.raises(iomodel.InfeasibleError) as failure:
@@ -441,7 +441,7 @@ def test_a_cost_without_tiles_is_what_no_tile_decides(answer, name, mask):
     [
         (f"bounds {SHAPE}", "bounds"),
         (f"cost flash2 {SHAPE}", "cost-without-tiles"),
-        (f"tiles flash2 {SHAPE} --hardware h100-sxm5 --hardware b200", "devices-compared"),
+        (f"tiles flash2 {SHAPE} --hardware h100-sxm5 --hardware b200", "comparison"),
         ("formula flash2 --latex", "expressions"),
     ],
 )
@@ -470,7 +470,9 @@ def test_devices_are_compared(answer, command):
     for name in both:
         each[name] = json.loads(answer(f"{command} {SHAPE} --hardware {name} --json"))
     line = f"{command} {SHAPE} --hardware {' --hardware '.join(both)}"
-    assert json.loads(answer(f"{line} --json"))["devices"] == each
+    told = json.loads(answer(f"{line} --json"))
+    for row in told[(told.keys() & {"solutions", "estimates"}).pop()]:
+        assert row.items() <= {**each[row["hardware"]], "relative": row["relative"]}.items()
     assert all(name in answer(line) for name in both)
     mixed = answer(f"{command} {SHAPE} --hardware h100-sxm5 --hardware no-such-device")
     assert "'no-such-device' is unknown" in " ".join(mixed.split())
@@ -1032,3 +1034,17 @@ def test_pages_show_what_is_printed(run, line, output):
     rows = [re.escape(row.rstrip()).replace(r"\.\.\.", ".*") for row in output.strip().splitlines()]
     pattern = "".join("(?:.*\n)*" if row == ".*" else f"{row}\n" for row in rows)
     assert not rows or re.fullmatch(pattern, printed), printed
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("cost flash2 --q-len 1000 --head-dim 64 --block-q 64 --block-kv 128", ["query tiles (T_r) 16", "(T_c) 8"]),
+        ("estimate split_kv --hardware h100-sxm5 --q-len 1 --kv-len 65536 --head-dim 128", ["splits="]),
+        (f"compare flash2 --hardware h100-sxm5 {SHAPE}", ["requests"]),
+        (f"bounds flash2 {SHAPE} --sram-bytes 100KiB", ["N^2 d^2 / M for M >= d^2", "Saha and Ye, ICML 2024"]),
+    ],
+)
+def test_an_answer_has_the_figures_that_its_readers_ask_for(answer, line, says):
+    told = " ".join(answer(line).split())
+    assert all(words in told for words in says)

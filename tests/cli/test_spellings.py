@@ -66,11 +66,12 @@ HINTED = {
     # as strangers typed them
     f"disaggregate llama-3-8b {H100} {LOAD}": "did you mean --prefill or --decode?",
     f"tiles gpt2 {CALL} {H100}": "'gpt2' is unknown; this model is not on file; allowed:",
-    "model gpt2": "'gpt2' is unknown; this model is not on file; allowed:",
+    "model gpt3": "'gpt3' is unknown; this model is not on file; allowed:",
     f"tiles naive {CALL} {H100}": "did you mean 'standard' or 'tiled_query'?",
     f"tiles flash2 {CALL} {H100} --mask sliding": "mask: 'sliding' is unknown; did you mean 'window'?",
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",
     f"tiles flash2 {CALL} {H100} --dtype fp4": "kv_dtype",
+    f"cost flash2 {CALL} --dtype bfloat17": "did you mean 'bf16'?",
     f"check flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",

@@ -346,7 +346,7 @@ def test_only_what_is_named_is_run(only):
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "60", True, None, 10**9])
 def test_a_bad_budget_is_told(budget):
     with pytest.raises(iomodel.InputError, match=r"budget: .* given; allowed: seconds, above 0"):
-        iomodel.devices.calibrate(budget=budget)
+        iomodel.devices.calibrate(time_budget=budget)
 
 
 # ------------------------------------------------------------------------------------------------ the file

@@ -114,6 +114,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "limits.warp_size": ("a10", 2, "tile"),
     "limits.warps_per_sm": ("a10", 0.5, "warps"),
     "measured.best_gemm_bf16": ("b200", 0.1, "bf16"),
+    "measured.best_gemm_fp16": ("v100-sxm2-16gb", 0.1, "fp16"),
     "measured.best_gemm_fp8": ("b200", 0.1, "fp8"),
     "measured.exp": ("b300", 2, "diagnosis"),
     "memory.l2.partitions": ("h100-pcie", 2, "bf16"),

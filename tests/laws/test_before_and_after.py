@@ -109,6 +109,20 @@ def test_a_renamed_function_has_the_values_of_its_replacement(name: str) -> None
     assert name not in iomodel.__all__
 
 
+def test_a_trace_takes_its_heads_by_another_name() -> None:
+    call, tiles = iomodel.Attention(q_len=16, head_dim=8, heads=2), {"block_q": 8, "block_kv": 8}
+    with pytest.warns(DeprecationWarning, match=r"use traced_heads=") as told:
+        before = iomodel.trace("flash2", call, None, tiles, heads=2)
+    assert told[0].filename == __file__
+    assert before == iomodel.trace("flash2", call, None, tiles, traced_heads=2)
+
+
+def test_a_calibration_takes_its_time_by_another_name() -> None:
+    with pytest.warns(DeprecationWarning, match=r"use time_budget=") as told, pytest.raises(iomodel.InputError):
+        iomodel.devices.calibrate(budget=-1)
+    assert told[0].filename == __file__
+
+
 def test_judge_takes_what_then_where() -> None:
     from tests.support.public_types import timed_device
 

@@ -176,7 +176,7 @@ def test_cut_losses_need_no_room_for_logits() -> None:
     stored, cut = (iomodel.cost(name, w, tiles).peak_hbm_bytes for name in ALGORITHMS)
     assert stored - cut == 2 * w.logits - 4 * w.rows  # but for the logits of the labels
     compared = iomodel.compare(w, sram_bytes=200_000)
-    assert {solution.algorithm for solution in compared.solutions} == set(ALGORITHMS)
+    assert {solution.algorithm for solution in compared.answers} == set(ALGORITHMS)
     assert compared.best.algorithm == "cut_cross_entropy"
 
 

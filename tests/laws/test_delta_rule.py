@@ -135,7 +135,7 @@ def test_no_kernel_moves_less_than_its_lower_bound(case: Case) -> None:
 @given(case=cases())
 @fraction_of_examples(4)
 def test_its_trace_adds_up_to_what_the_kernel_counts(case: Case) -> None:
-    trace = iomodel.trace(DELTA_RULE, case.call, None, {"block_v": case.block_v}, heads="all", **case.options)
+    trace = iomodel.trace(DELTA_RULE, case.call, None, {"block_v": case.block_v}, traced_heads="all", **case.options)
     ran = case.run()
     assert (trace.whole.reads, trace.whole.writes) == (ran.reads, ran.writes)
     assert trace.whole.flops == ran.flops

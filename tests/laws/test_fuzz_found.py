@@ -81,7 +81,7 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a time beyond floats": (lambda: iomodel.diagnose("flash2", W, "h100-sxm5", 10**400), "seconds: 1000"),
     "a share beyond floats": (lambda: iomodel.solve("flash2", W, sram_bytes=9, epsilon=10**400), "epsilon: 1000"),
-    "a budget beyond floats": (lambda: iomodel.devices.calibrate(budget=10**400), "budget: 1000"),
+    "a budget beyond floats": (lambda: iomodel.devices.calibrate(time_budget=10**400), "time_budget: 1000"),
     "devices that are none": (
         lambda: iomodel.fleet("llama-3-8b", 7, load=1, prompt=1, output=1, ttft=1, tpot=1),
         "hardware: 7 given",

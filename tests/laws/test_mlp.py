@@ -281,7 +281,7 @@ def test_a_comparison_and_a_sweep_have_the_answers_of_each_call() -> None:
     w = iomodel.MLP(rows=64, in_features=128, hidden_features=256)
     compared = iomodel.compare(w, sram_bytes=20_000)
     names = iomodel.list_algorithms(w)
-    assert {solution.algorithm for solution in compared.solutions} == set(names) == {"split_mlp", "fused_mlp"}
+    assert {solution.algorithm for solution in compared.answers} == set(names) == {"split_mlp", "fused_mlp"}
     found = sweep("fused_mlp", rows=[3, 64], resident=[True, False], in_features=128, hidden_features=256, **ODD)
     for rows, resident in product([3, 64], [True, False]):
         cost = iomodel.cost("fused_mlp", w.model_copy(update={"rows": rows}), ODD, resident=resident)

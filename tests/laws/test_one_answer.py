@@ -12,6 +12,7 @@ import iomodel
 from iomodel import InfeasibleError, InputError, hardware, list_hardware
 from iomodel.algorithms import algorithm
 from iomodel.errors import SpecError
+from iomodel.solving.certificate import TIE
 from tests.support.estimate_calls import some
 
 DEVICES = [hardware(name) for name in list_hardware()]
@@ -78,8 +79,10 @@ def assert_same(name: str, call: Any, device: Any, shipped: bool) -> None:
         return
     best = min(times.records(), key=lambda record: record["seconds"])
     fastest = {"splits": 1, "packed": 0, **times.fastest.tiles}
-    assert fastest == {"splits": 1, "packed": 0, **solved.tiles, **{name: int(size) for name, size in chosen.items()}}
-    assert times.fastest.seconds == best["seconds"] == pytest.approx(solved.seconds, rel=1e-9)
+    own = {"splits": 1, "packed": 0, **solved.tiles, **{name: int(size) for name, size in chosen.items()}}
+    assert times.fastest.seconds == best["seconds"] <= solved.seconds * (1 + 1e-9)
+    if fastest != own:  # a tie: the shipped choice, or one that leaves fewer SMs idle
+        assert solved.seconds <= best["seconds"] * (1 + TIE) * (1 + 1e-9)
     assert times.fewest_requests == solved.certificate.least_traffic
     assert times.shipped == solved.certificate.shipped
 

@@ -139,7 +139,7 @@ def test_of_two_declarations_with_one_name_each_has_its_own_answers() -> None:
 
 def test_a_comparison_takes_declarations_beside_names() -> None:
     compared = iomodel.compare(CALL, algorithms=["standard", MINE], **BUDGET)
-    assert [solution.algorithm for solution in compared.solutions] == ["mine", "standard"]
+    assert [solution.algorithm for solution in compared.answers] == ["mine", "standard"]
     with pytest.raises(iomodel.InputError, match="'mine' given twice"):
         iomodel.compare(CALL, algorithms=[MINE, MINE], **BUDGET)
 

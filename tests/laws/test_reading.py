@@ -21,6 +21,7 @@ ANSWERS = {
         f"tiles split_kv --hardware h100-sxm5 {DECODE}",
         f"tiles gemm --hardware h100-sxm5 {LAYER}",
         f"tiles flash2 --sram-elements 51200 {CALL}",
+        f"tiles flash1 --sram-elements 51200 {CALL}",
     ],
     "A time": [
         f"estimate flash3 --hardware h100-sxm5 {CALL}",

@@ -68,7 +68,7 @@ def test_its_formulas_and_its_trace_have_the_values_of_the_cost(case: Case) -> N
     assert {name: int(expr.xreplace(point)) for name, expr in formulas.writes.items()} == cost.writes
     for name, expr in formulas.quantities.items():
         assert expr.xreplace(point) == getattr(cost, {"footprint": "footprint_elements"}.get(name, name)), name
-    trace = iomodel.trace(case.algorithm, w, None, case.tiles, heads="all", **case.options)
+    trace = iomodel.trace(case.algorithm, w, None, case.tiles, traced_heads="all", **case.options)
     assert (trace.whole.reads, trace.whole.writes) == (cost.reads, cost.writes)
     assert (trace.whole.flops, trace.whole.exps) == (cost.flops, cost.exps)
     assert sum(1 for _ in trace.events) == trace.count
@@ -147,7 +147,7 @@ def test_a_sweep_and_a_comparison_have_the_answers_of_each_call() -> None:
         assert found.hbm_bytes.sel(tokens=tokens, gate=gate, materialize=materialize) == moved
     w = iomodel.Recurrence(tokens=100, head_dim=16)
     compared = iomodel.compare(w, sram_bytes=20_000)
-    assert {solution.algorithm for solution in compared.solutions} == set(ALGORITHMS)
+    assert {solution.algorithm for solution in compared.answers} == set(ALGORITHMS)
     assert compared.best == min(
         (iomodel.solve(name, w, sram_bytes=20_000) for name in ALGORITHMS), key=lambda s: s.cost.hbm_bytes
     )

@@ -29,6 +29,13 @@ TOTALS = {  # by the config of each and its published number of weights, to the 
     "llama-3-8b": 8_030_261_248,
     "llama-3-70b": 70_553_706_496,
     "llama-3.1-8b": 8_030_261_248,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "llama-2-70b": 68_976_648_192,
+    "gpt2": 124_439_808,
+    "qwen2.5-14b": 14_770_033_664,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen3-14b": 14_768_307_200,
     "llama-3.1-70b": 70_553_706_496,
     "llama-3.1-405b": 405_853_388_800,
     "llama-3.3-70b": 70_553_706_496,
@@ -50,6 +57,8 @@ ROUNDED = {  # as published, in billions: total and active
     "llama-4-scout": (107.8, 17.2),  # 109 with the part that sees
     "qwen2.5-72b": (72.7, 72.7),
     "qwen3-8b": (8.2, 8.2),
+    "qwen3-1.7b": (1.7, 1.7),
+    "qwen3.6-27b": (27, 27),
     "qwen3-32b": (32.8, 32.8),
     "qwen3-30b-a3b": (30.5, 3.3),
     "qwen3-235b-a22b": (235, 22),
@@ -345,7 +354,7 @@ def test_a_name_with_other_separators_is_the_listed_name(given_name, name):
     assert model(given_name) is model(name)
 
 
-@pytest.mark.parametrize("name", ["llama-2-7b", "qwen2.5-32b", "qwen2-57b", "llama-3-7b", "meta-llama/Llama-2-7b-hf"])
+@pytest.mark.parametrize("name", ["llama-2-34b", "qwen2.5-3b", "qwen2-57b", "llama-3-7b", "meta-llama/Llama-2-34b-hf"])
 def test_a_model_of_another_family_or_size_is_not_suggested(name):
     with pytest.raises(UnknownNameError, match=r"is unknown; allowed: .*config\.json") as refused:
         model(name)

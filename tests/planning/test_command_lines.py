@@ -9,6 +9,7 @@ from iomodel import InputError, UnknownNameError
 from iomodel.planning.engine_arguments import engine_arguments
 from iomodel.planning.engine_flags import engine_flags, memory_share
 from iomodel.planning.engine_options import ENGINES
+from iomodel.planning.memory_plan import memory_plan
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
@@ -204,3 +205,76 @@ def test_an_error_names_the_layout_and_what_is_passed_over(capsys):
     assert "(h100-sxm5, TP 8)" in said
     assert "one device" not in said
     assert said.rstrip().endswith("without an effect on a plan: --foo")
+
+
+@pytest.mark.parametrize(
+    ("line", "token", "tokens"),
+    [
+        ("llama-server -m llama-3-8b -c 32768 -ctk q8_0 -ctv q8_0", 65_536 * 34 // 32, 32_768),
+        ("./build/bin/llama-server -hf bartowski/Meta-Llama-3-8B-Instruct-GGUF:Q4_K_M -c 32768 -np 4", 131_072, 8192),
+        ("llama-cli -m Meta-Llama-3-8B-Q8_0.gguf -c 4096 --cache-type-k f32 --cache-type-v f32", 262_144, 4096),
+    ],
+)
+def test_the_cache_of_llama_cpp_has_its_type_and_tokens(line, token, tokens):
+    found = memory_plan(line, "h100-sxm5")
+    assert found.memory.token_bytes == token
+    assert found.memory.request_bytes == token * tokens
+    assert found.prompt + found.output == tokens
+
+
+def test_llama_cpp_reads_the_weights_of_a_gguf_name_and_refuses_two_types_of_a_cache():
+    wide, narrow = (memory_plan(f"llama-server -m llama-3-8b{name}", "h100-sxm5") for name in ("", "-Q4_K_M.gguf"))
+    assert narrow.memory.weights < 0.4 * wide.memory.weights
+    with pytest.raises(InputError, match="--cache-type-k and --cache-type-v given with two types"):
+        memory_plan("llama-server -m llama-3-8b -ctk q8_0 -ctv q4_0", "h100-sxm5")
+    assert memory_plan("llama-server -m llama-3-8b -ngl 99 -fa", "h100-sxm5").assumed == (
+        "without an effect on a plan: -fa; not followed, though memory or times change: -ngl",
+    )
+
+
+VLLM, SGLANG = "vllm serve llama-3.1-8b --max-model-len 8192", "sglang serve --model-path qwen3-next-80b-a3b --tp 4"
+
+
+def left_by(line):
+    return memory_plan(line, H100).memory
+
+
+def test_flags_that_set_the_memory_of_caches_set_it():
+    assert left_by(f"{VLLM} --kv-cache-memory-bytes 10G").left == 10 * 2**30
+    assert left_by(f"{VLLM} --kv-cache-memory-bytes 1.5g").left == 1_500_000_000
+    assert left_by(f"{VLLM} --num-gpu-blocks-override 1000").tokens == 16_000
+    assert left_by(f"{VLLM} --num-gpu-blocks-override 1000 --block-size 32").tokens == 32_000
+    assert left_by("sglang serve --model-path llama-3.1-8b --max-total-tokens 50000").tokens == 50_000
+    assert left_by(f"{VLLM} --num-gpu-blocks-override 1000000").tokens == left_by(VLLM).tokens
+
+
+def test_flags_of_hybrids_divide_the_pools():
+    """Qwen3-Next on four H100: the pool of states is its share, its places, or with one place for a request."""
+    usual, half = left_by(SGLANG), left_by(f"{SGLANG} --mamba-full-memory-ratio 0.5")
+    states, fewer = (found.pools[-1].bytes for found in (usual, half))
+    assert states / usual.left == pytest.approx(0.9 / 1.9, rel=1e-6)
+    assert fewer / half.left == pytest.approx(0.5 / 1.5, rel=1e-6)
+    assert left_by(f"{SGLANG} --max-mamba-cache-size 100").slots == 100 // 5
+    assert left_by(f"{SGLANG} --disable-radix-cache").slots // 5 == usual.slots
+    assert left_by(f"{SGLANG} --max-total-tokens 20000").tokens == 20_000
+    windows = [left_by(f"sglang serve --model-path gpt-oss-20b {more}") for more in ("", "--swa-full-tokens-ratio 0.4")]
+    assert windows[0].tokens < windows[1].tokens
+
+
+def test_flags_of_graphs_and_adapters_take_memory():
+    few, many = (left_by(f"sglang serve --model-path llama-3.1-8b --cuda-graph-max-bs {size}") for size in (8, 512))
+    assert few.left - many.left == pytest.approx(2 * (512 - 8) * 2**20, rel=0.02)
+    plain, adapted = left_by(VLLM), left_by(f"{VLLM} --enable-lora --max-loras 4 --max-lora-rank 64")
+    assert adapted.weights - plain.weights == 4 * (
+        left_by(f"{VLLM} --enable-lora --max-lora-rank 64").weights - plain.weights
+    )
+
+
+def test_options_that_matter_and_are_not_followed_are_said_to_matter():
+    found = memory_plan(f"{VLLM} --enforce-eager --port 80", H100)
+    assert found.assumed == (
+        "without an effect on a plan: --port; not followed, though memory or times change: --enforce-eager",
+    )
+    with pytest.raises(InputError, match="--kv-cache-memory-bytes '10X' given; allowed: bytes, such as 10G"):
+        memory_plan(f"{VLLM} --kv-cache-memory-bytes 10X", H100)
+    assert left_by("sglang serve --model-path llama-3.1-8b --chunked-prefill-size -1").tokens > 0

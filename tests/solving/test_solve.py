@@ -439,3 +439,12 @@ def test_a_time_that_is_not_known_is_refused_with_the_reason() -> None:
         assert iomodel.Solution.from_json(solution.to_json()) == solution
         old = {key: value for key, value in solution.to_dict().items() if value is not None}  # as 0.1 wrote it
         assert iomodel.Solution.from_dict(old) == solution
+
+
+@pytest.mark.parametrize(("memory", "width", "length", "says"), [(51200, 64, 4096, (64, 200)), (1024, 8, 64, (8, 32))])
+def test_the_tiles_of_the_papers_rule_are_said(memory: int, width: int, length: int, says: tuple[int, int]) -> None:
+    """B_c = ceil(M / 4d), B_r = min(B_c, d): Algorithm 1, line 1, of arXiv:2205.14135."""
+    w = iomodel.Attention(q_len=length, head_dim=width)
+    text = str(iomodel.solve("flash1", w, sram_elements=memory))
+    assert "tiles by the paper's rule: B_r = {}, B_c = {}".format(*says) in text
+    assert "paper's rule" not in str(iomodel.solve("flash2", w, sram_elements=memory))

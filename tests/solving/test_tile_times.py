@@ -39,8 +39,9 @@ def test_a_cell_is_the_estimate_of_its_tile(name: str, gpu: str, data: st.DataOb
     assert chosen["seconds"] == pytest.approx(iomodel.estimate(name, w, gpu, sizes, **options).seconds, rel=1e-9)
     assert chosen["requested_bytes"] == iomodel.cost(name, w, sizes, **options).hbm_bytes
     solution = iomodel.solve(name, w, gpu, **options)
-    assert times.fastest.tiles == solution.tiles
-    assert times.fastest.seconds == min(record["seconds"] for record in records) == pytest.approx(solution.seconds)
+    assert times.fastest.seconds == min(record["seconds"] for record in records)
+    if times.fastest.tiles != solution.tiles:  # a tie: the shipped choice, or one that leaves fewer SMs idle
+        assert times.fastest.seconds * (1 - 1e-9) <= solution.seconds <= times.fastest.seconds * 1.005 * (1 + 1e-9)
     assert times.fewest_requests == solution.certificate.least_traffic
     assert times.shipped == solution.certificate.shipped
     assert times.fewest_requests.hbm_bytes == min(record["requested_bytes"] for record in records)

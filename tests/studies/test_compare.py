@@ -28,7 +28,7 @@ LONG = iomodel.Attention(q_len=4096, head_dim=WIDTH)
 def test_who_wins_as_memory_grows(share: float, first: str, second: str) -> None:
     """Below M = 2/3 d^2 tiles of S save more than one of Q: 4 N^2 d / sqrt(M) + N^2, then 4 N^2 d^2 / M."""
     found = iomodel.compare(LONG, sram_elements=int(share * WIDTH**2))
-    at = {solution.algorithm: solution.cost.hbm_elements for solution in found.solutions}
+    at = {solution.algorithm: solution.cost.hbm_elements for solution in found.answers}
     assert at[first] < at[second]
     assert found.best.algorithm == first
 
@@ -45,8 +45,8 @@ def test_the_gap_grows_on_either_side() -> None:
 
 def test_only_tiles_of_scores_fit_very_little_memory() -> None:
     found = iomodel.compare(LONG, sram_elements=130)
-    assert [solution.algorithm for solution in found.solutions] == ["two_products", "small_cache"]
-    assert {unfit.algorithm for unfit in found.infeasible} >= {"flash1", "flash2", "flash3", "split_kv"}
+    assert [solution.algorithm for solution in found.answers] == ["two_products", "small_cache"]
+    assert {unfit.algorithm for unfit in found.absent} >= {"flash1", "flash2", "flash3", "split_kv"}
 
 
 def test_backward_two_passes_win_with_memory_to_spare() -> None:
@@ -54,19 +54,19 @@ def test_backward_two_passes_win_with_memory_to_spare() -> None:
     w = iomodel.Attention(q_len=8192, head_dim=WIDTH, direction="backward")
     found = iomodel.compare(w, sram_elements=16 * WIDTH**2)
     assert found.best.algorithm == "two_pass"
-    moved = {solution.algorithm: solution.cost.hbm_elements for solution in found.solutions}
+    moved = {solution.algorithm: solution.cost.hbm_elements for solution in found.answers}
     assert sorted(moved, key=moved.__getitem__) == ["two_pass", "flash2", "flash3", "flash1", "standard"]
     # In bytes FlashAttention-2 and 3 fall behind FlashAttention: they add to dQ in fp32.
-    named = [solution.algorithm for solution in found.solutions]
+    named = [solution.algorithm for solution in found.answers]
     assert named == ["two_pass", "flash1", "flash2", "flash3", "standard"]
 
 
 def test_only_those_that_have_the_features_are_compared() -> None:
     w = iomodel.Attention(q_len=64, head_dim=8, page_size=16, kv_dtype="fp8")
     found = iomodel.compare(w, sram_bytes=10_000)
-    named = {solution.algorithm for solution in found.solutions} | {unfit.algorithm for unfit in found.infeasible}
+    named = {solution.algorithm for solution in found.answers} | {unfit.algorithm for unfit in found.absent}
     assert named == {"flash1", "flash2", "flash3", "split_kv", "tiled_query"}
-    assert iomodel.compare(w, sram_bytes=10_000, splits=2).solutions
+    assert iomodel.compare(w, sram_bytes=10_000, splits=2).answers
     with pytest.raises(iomodel.InfeasibleError, match="none fits 20 B of SRAM; the smallest feasible budget is"):
         iomodel.compare(w, sram_bytes=20)
 
@@ -74,11 +74,11 @@ def test_only_those_that_have_the_features_are_compared() -> None:
 def test_by_time_the_fastest_comes_first_and_each_is_its_own_estimate() -> None:
     w = iomodel.Attention(batch=2, heads=8, q_len=2048, head_dim=64, mask="causal")
     found = iomodel.compare(w, "a100-sxm4-80gb", objective="time")
-    seconds = [one.seconds for one in found.estimates]
+    seconds = [one.seconds for one in found.answers]
     assert seconds == sorted(seconds)
     assert found.best.algorithm == found.to_dict()["best"]
-    assert {*(one.algorithm for one in found.estimates), *found.infeasible} == set(answering(w))
-    for one in found.estimates:
+    assert {one.algorithm for one in (*found.answers, *found.absent)} == set(answering(w))
+    for one in found.answers:
         assert one.seconds == iomodel.estimate(one.algorithm, w, "a100-sxm4-80gb").seconds
         assert one.algorithm in str(found)
     assert found.relative(found.best) == 1
@@ -89,11 +89,11 @@ def test_by_time_what_does_not_run_on_the_device_has_no_time() -> None:
     w = iomodel.Attention(batch=2, heads=8, q_len=2048, head_dim=128, mask="causal", dtype="bf16")
     for device, absent in (("mi300x", {"flash1", "flash3", "split_kv"}), ("b200", {"flash3"}), ("h100-sxm5", set())):
         found = iomodel.compare(w, device)
-        assert set(found.without_kernels) == absent
-        assert absent.isdisjoint(one.algorithm for one in found.estimates)
+        assert {one.algorithm for one in found.absent if not one.runs} == absent
+        assert absent.isdisjoint(one.algorithm for one in found.answers)
         assert {entry["algorithm"] for entry in found.records() if entry.get("runs") is False} == absent
         assert str(found).count("no kernel") == len(absent)
-        assert all("one memory for all live data of a block" in reason for reason in found.without_kernels.values())
+        assert all("one memory for all live data of a block" in one.reason for one in found.absent)
     with pytest.raises(iomodel.InputError, match=r"FlashAttention-3 has no kernel for AMD MI300X; ck: 'flash2'"):
         iomodel.compare(w, "mi300x", algorithms=["flash3"])
 
@@ -125,8 +125,7 @@ def test_an_approximation_is_listed_where_wanted_and_never_the_best(objective: A
     w = iomodel.Attention(q_len=2048, head_dim=64)
     exact = iomodel.compare(w, "h100-sxm5", objective=objective)
     beside = iomodel.compare(w, "h100-sxm5", objective=objective, approximate=True)
-    rows = exact.solutions if objective == "traffic" else exact.estimates
-    all_rows = beside.solutions if objective == "traffic" else beside.estimates
+    rows, all_rows = exact.answers, beside.answers
     assert not {row.algorithm for row in rows} & set(BESIDE)
     assert exact.best_approximate is None
     assert not exact.approximates
@@ -153,7 +152,7 @@ def test_an_approximation_that_does_not_answer_is_left_out() -> None:
         (iomodel.VarlenAttention(q_lens=[300, 400], head_dim=64), "linformer"),
     ):
         found = iomodel.compare(w, sram_bytes=200_000, approximate=True)
-        named = {solution.algorithm for solution in found.solutions} | {unfit.algorithm for unfit in found.infeasible}
+        named = {solution.algorithm for solution in found.answers} | {unfit.algorithm for unfit in found.absent}
         assert missing not in named
         assert "flash2" in named
     projected = iomodel.compare(iomodel.Attention(q_len=100, head_dim=64), sram_bytes=200_000, approximate=True,
@@ -171,7 +170,7 @@ def test_an_implementation_chooses_the_algorithms_that_have_it() -> None:
     w = iomodel.Attention(q_len=4096, head_dim=128)
     found = iomodel.compare(w, "h100-sxm5", implementation="flash-attention-3")
     having = {name for name in iomodel.list_algorithms() if "flash-attention-3" in iomodel.list_implementations(name)}
-    assert {row.algorithm for row in found.estimates} == having
+    assert {row.algorithm for row in found.answers} == having
 
 
 def test_a_comparison_by_time_names_what_its_times_leave_out() -> None:
@@ -179,8 +178,8 @@ def test_a_comparison_by_time_names_what_its_times_leave_out() -> None:
     found = iomodel.compare(call, "mi250x")
     text = " ".join(str(found).split())
     assert "left out: the time of L2 requests (no L2 bandwidth on file)" in text
-    alone = {effect for row in found.estimates for effect in row.left_out} - set(found.best.left_out)
+    alone = {effect for row in found.answers for effect in row.left_out} - set(found.best.left_out)
     for effect in alone:
-        names = ", ".join(row.algorithm for row in found.estimates if effect in row.left_out)
+        names = ", ".join(row.algorithm for row in found.answers if effect in row.left_out)
         assert f"left out for {names}: {effect}" in text
     assert "left out" not in str(iomodel.compare(call, "h100-sxm5", algorithms=["flash3"]))

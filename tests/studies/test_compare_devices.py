@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import iomodel
-from tests.support.inside import has_rates
+from tests.support.inside import Comparison, has_rates
 
 W = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
 DECODE = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128)
@@ -31,7 +31,7 @@ def test_devices_are_compared_in_one_order() -> None:
     first, second = found.entries[:2]
     assert (first.hardware, first.implementation) == ("b200", "flash-attention-4")
     assert (second.hardware, second.implementation) == ("h100-sxm5", "flash-attention-3")
-    assert found.best == first
+    assert found.best is found.answers[0]
     assert type(found).from_json(found.to_json()) == found
     assert len(repr(found)) < 300
     by_bytes = iomodel.compare(W, GPUS, objective="traffic")
@@ -42,9 +42,42 @@ def test_devices_are_compared_in_one_order() -> None:
 def test_a_device_without_an_answer_is_named() -> None:
     without = next(name for name in iomodel.list_hardware() if not has_rates(iomodel.hardware(name), "bf16"))
     found = iomodel.compare(W, ["h100-sxm5", without])
-    assert [part.entries[0].hardware for part in found.parts] == ["h100-sxm5"]
-    assert found.refused.keys() == {without}
+    assert {entry.hardware for entry in found.entries} == {"h100-sxm5"}
+    assert [one.hardware for one in found.absent if one.algorithm is None] == [without]
     assert f"{without}: " in str(found)
     for wrong, says in (([], "at least one device"), (["b200", "b200"], "given twice"), ([7], "hardware: 7")):
         with pytest.raises(iomodel.IOModelError, match=says):
             iomodel.compare(W, wrong)  # type: ignore[arg-type]
+
+
+def test_one_class_whatever_is_compared() -> None:
+    """Algorithms by time and by traffic, algorithms on devices, and one algorithm on devices."""
+    found = [
+        iomodel.compare(W, "h100-sxm5", algorithms=["flash2", "flash3"]),
+        iomodel.compare(W, sram_bytes="100 KiB"),
+        iomodel.compare(W, ["h100-sxm5", "mi300x"], algorithms=["flash2", "flash3"]),
+        iomodel.compare(W, ["h100-sxm5", "b200"], objective="traffic", algorithms=["flash2"]),
+        Comparison.over(W, GPUS, lambda device: iomodel.solve("flash2", W, device)),
+        Comparison.over(W, GPUS, lambda device: iomodel.estimate("flash3", W, device)),
+    ]
+    for one in found:
+        assert type(one) is iomodel.Comparison
+        assert iomodel.Comparison.from_json(one.to_json()) == one
+        assert one.relative(one.best) == 1
+        measured = [entry.seconds if one.by == "time" else entry.hbm_bytes for entry in one.entries]
+        assert measured == sorted(measured)
+        assert len(one.records()) == len(one.entries) + len(one.absent)
+        assert all(missing.algorithm or f"{missing.hardware}: " in str(one) for missing in one.absent)
+
+
+def test_old_spellings_of_a_comparison_warn() -> None:
+    timed, counted = iomodel.compare(W, "mi300x"), iomodel.compare(W, sram_bytes=20_000)
+    with pytest.warns(DeprecationWarning, match=r"use \.entries") as told:
+        assert (timed.estimates, counted.solutions) == (timed.answers, counted.answers)
+    with pytest.warns(DeprecationWarning, match=r"use \.absent"):
+        assert {*timed.infeasible, *timed.without_kernels} == {one.algorithm for one in timed.absent}
+    with pytest.warns(DeprecationWarning, match=r"use \.absent"):
+        assert counted.infeasible == counted.absent
+    with pytest.warns(DeprecationWarning, match=r"use iomodel\.Comparison"):
+        assert iomodel.TimeComparison is iomodel.Comparison
+    assert {warning.filename for warning in told} == {__file__}

@@ -75,7 +75,7 @@ def added(events: Iterable[Event]) -> dict[str, Any]:
 def test_a_trace_of_an_approximation_adds_up_to_the_cost(variant: Variant, data: st.DataObject) -> None:
     case = data.draw(cases(variant))
     cost = case.cost()
-    found = traced(case, heads="all")
+    found = traced(case, traced_heads="all")
     whole = found.whole
     assert whole.events == found.count
     assert without_zeros(cost.reads) == whole.reads
@@ -90,7 +90,7 @@ def test_a_trace_adds_up_to_the_cost(name: str, data: st.DataObject) -> None:
     variant = data.draw(st.sampled_from([variant for variant in VARIANTS if variant.algorithm == name]))
     case = data.draw(cases(variant))
     assume(case.workload.numbers.get("kv_size", 32) % 32 == 0)  # a trace moves whole bytes
-    cost, found = case.cost(), traced(case, heads="all")
+    cost, found = case.cost(), traced(case, traced_heads="all")
     whole = found.whole
     assert without_zeros(cost.reads) == whole.reads
     assert without_zeros(cost.writes) == whole.writes
@@ -117,7 +117,7 @@ def test_a_trace_adds_up_to_the_cost(name: str, data: st.DataObject) -> None:
 
     every = case.workload.batch * case.workload.heads
     heads = data.draw(st.integers(1, every))
-    part = traced(case, heads=heads)
+    part = traced(case, traced_heads=heads)
     assert part.whole == whole
     assert part.count == len(list(part.events)) == part.summary.events
     kept = {event[:3] for event in part.events}
@@ -184,7 +184,7 @@ def test_features(name: str, fields: dict[str, Any], options: dict[str, Any]) ->
     w = iomodel.Attention(**{"heads": 4, "kv_heads": 2, "q_len": 11, "kv_len": 14, "head_dim": 5, **fields})
     tiles = dict.fromkeys(iomodel.expressions(name, **options).tiles, 5)
     case = Case(name, w, tiles, options)
-    cost, found = case.cost(), traced(case, heads="all").summary
+    cost, found = case.cost(), traced(case, traced_heads="all").summary
     assert without_zeros(cost.reads) == found.reads
     assert without_zeros(cost.writes) == found.writes
     assert {quantity: getattr(cost, quantity) for quantity in SUMS} == {q: getattr(found, q) for q in SUMS}
@@ -194,7 +194,7 @@ def test_features(name: str, fields: dict[str, Any], options: dict[str, Any]) ->
 def test_the_passes_of_both_directions_follow_each_other() -> None:
     w = iomodel.Attention(heads=4, kv_heads=2, q_len=30, head_dim=4, mask="causal", direction="both", dropout=0.5)
     tiles = {"block_q": 8, "block_kv": 7, "bwd_block_q": 5, "bwd_block_kv": 9}
-    cost, found = iomodel.cost("flash2", w, tiles), iomodel.trace("flash2", w, None, tiles, heads=3)
+    cost, found = iomodel.cost("flash2", w, tiles), iomodel.trace("flash2", w, None, tiles, traced_heads=3)
     assert without_zeros(cost.reads) == found.whole.reads
     assert (cost.flops, cost.peak_hbm_bytes) == (found.whole.flops, found.whole.peak_hbm)
     assert cost.footprint_bytes == found.whole.peak_sram == found.summary.peak_sram
@@ -312,8 +312,12 @@ TILES = {"block_q": 16, "block_kv": 32}
 
 
 def test_a_trace_is_a_value_and_its_events_start_anew() -> None:
-    found = iomodel.trace("flash2", W, "sim-a100", TILES, heads=3)
-    assert found == iomodel.trace("flash2", W, "sim-a100", TILES, heads=3) != iomodel.trace("flash2", W, None, TILES)
+    found = iomodel.trace("flash2", W, "sim-a100", TILES, traced_heads=3)
+    assert (
+        found
+        == iomodel.trace("flash2", W, "sim-a100", TILES, traced_heads=3)
+        != iomodel.trace("flash2", W, None, TILES)
+    )
     assert pickle.loads(pickle.dumps(found)) == deepcopy(found) == found
     assert hash(found) == hash(deepcopy(found))
     one, other = found.events, found.events
@@ -329,7 +333,7 @@ def test_a_trace_is_a_value_and_its_events_start_anew() -> None:
 @pytest.mark.parametrize(("device", "unit"), [("sim-a100", "clk"), ("h100-sxm5", "clk"), ("h200-sxm", "s")])
 def test_times_follow_from_the_rates_of_the_device(device: str, unit: str) -> None:
     w = W.model_copy(update={"direction": "backward"})  # which adds in HBM, both ways
-    gpu, found = iomodel.hardware(device), iomodel.trace("flash2", w, device, TILES, heads="all")
+    gpu, found = iomodel.hardware(device), iomodel.trace("flash2", w, device, TILES, traced_heads="all")
     clock = gpu.compute.clock.boost.value if unit == "clk" else 1
     cost, total = iomodel.cost("flash2", w, TILES), found.summary
     assert total.unit == unit
@@ -418,7 +422,7 @@ def test_pictures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from tests.support.inside import visits
 
-    found = iomodel.trace("flash2", W, "sim-a100", TILES, heads=2)
+    found = iomodel.trace("flash2", W, "sim-a100", TILES, traced_heads=2)
     seen = visits(found.events)
     assert seen[:3] == [(0, 16, 0, 32), (16, 32, 0, 32), (32, 48, 0, 32)]
     area = 2 * sum((b - a) * (d - c) * (8 + 8) for a, b, c, d in seen)

@@ -2,6 +2,7 @@
 
 from iomodel.algorithms._ck_residency import BACKWARD as CK_BACKWARD
 from iomodel.algorithms._ck_residency import FORWARD as CK
+from iomodel.algorithms._flash3_residency import CUDNN_BACKWARD, CUDNN_FORWARD
 from iomodel.algorithms._flash4_residency import BACKWARD as FLASH4_BACKWARD
 from iomodel.algorithms._flash4_residency import FORWARD as FLASH4
 from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
@@ -12,10 +13,12 @@ from iomodel.algorithms._sage_residency import FORWARD as SAGE
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
 from iomodel.algorithms._triton_residency import FORWARD as TRITON
+from iomodel.algorithms._xformers_residency import BACKWARD as XFORMERS_BACKWARD
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli import numbers
 from iomodel.cli.app import main
+from iomodel.cli.commands import COMMANDS
 from iomodel.cli.sweep_command import NO_DASHBOARD, _scheduler
 from iomodel.common import derived, labels
 from iomodel.common.arithmetic import floor_sum
@@ -78,6 +81,7 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
+from iomodel.studies.comparison import Comparison
 from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork

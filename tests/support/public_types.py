@@ -50,7 +50,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "Comparison": lambda: iomodel.compare(W, sram_bytes=20_000),
     "Crossover": lambda: crossed().pairs[0],
     "Crossovers": crossed,
-    "TimeComparison": lambda: iomodel.compare(W, GPU, objective="time"),
     "Estimate": lambda: iomodel.estimate("flash2", W, GPU, TILES),
     "Diagnosis": lambda: iomodel.diagnose("flash2", W, GPU, 1e-3, TILES),
     "Audit": lambda: iomodel.testing.audit(REPORT, {"silu": iomodel.estimate("flash2", W, GPU, TILES)}),

@@ -408,7 +408,7 @@ FACTORS = [
     ("K", 1, 30, "1/30    1/30, as batch x heads"),
     ("Q", 4, 1, "4     bytes, 4 per element"),
     ("Q", 16, 10, "8/5     rows padded from 10 to 16 elements"),
-    ("O", 2, 1, "2     2, as kv_heads; moved twice"),
+    ("O", 2, 1, "2     moved twice; 2, as kv_heads"),
     ("V", 0, 1, "0     nothing was counted"),
 ]
 

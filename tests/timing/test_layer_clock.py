@@ -15,7 +15,7 @@ from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
 from tests.support.device_edits import edited
-from tests.support.inside import WEIGHT_QUARTERS, Elementwise, GemmTile, from_data, rates
+from tests.support.inside import DEFAULT, WEIGHT_QUARTERS, Elementwise, GemmTile, from_data, rates
 
 H100 = hardware("h100-sxm5")
 rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])
@@ -201,7 +201,7 @@ TIMED = [
 def test_long_products_take_what_engines_were_timed_with(name, weights, fast, slow):
     rows = {"nvfp4": "fp8"}.get(weights, weights)
     layer = Linear(rows=8192, in_features=8192, out_features=16384, dtype=rows, weight_dtype=weights, out_dtype="bf16")
-    product = layer_clock(hardware(name)).linear(layer, products={"nvfp4": "fp4"}.get(weights, weights))
+    product = layer_clock(hardware(name), DEFAULT, True).linear(layer, products={"nvfp4": "fp4"}.get(weights, weights))
     assert fast / 1.1 < product.seconds * 1e6 < slow * 1.1
 
 

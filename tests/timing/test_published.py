@@ -152,8 +152,24 @@ def test_curves_of_the_other_machines_take_their_roles_in_turn() -> None:
         assert [roles[curve] for curve in ordered] == [("judging", "working")[i % 2] for i in range(len(ordered))]
 
 
+def test_curves_of_cudnn_take_their_roles_by_device_and_in_turn() -> None:
+    """A GB300 judges, but for the curve that a constant was read off; a curve with other rows keeps its role."""
+    before = {row["curve"]: row["role"] for row in read("published_2")}
+    curves: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for row in read("published_3"):
+        if row["device"] == "gb300":
+            assert (row["role"] == "working") == (row["curve"] == "gb300-cudnn-fwd-full-d128-h40x40")
+        elif row["curve"] in before:
+            assert row["role"] == before[row["curve"]]
+        else:
+            assert curves[row["device"], row["direction"]].setdefault(row["curve"], row["role"]) == row["role"]
+    for roles in curves.values():
+        ordered = sorted(roles, key=lambda curve: hashlib.sha256(curve.encode()).hexdigest())
+        assert [roles[curve] for curve in ordered] == [("judging", "working")[i % 2] for i in range(len(ordered))]
+
+
 def test_seconds_of_the_other_machines_follow_from_their_values() -> None:
-    for row in read("published_2"):
+    for row in [*read("published_2"), *read("published_3")]:
         if row["unit"] in SECONDS_PER:
             assert float(row["seconds"]) == pytest.approx(float(row["value"]) * SECONDS_PER[row["unit"]], rel=1e-5)
         else:

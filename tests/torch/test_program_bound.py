@@ -11,8 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import iomodel
 from iomodel import InputError
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.torch import OperatorCall, ProgramGap, TensorArgument, chains, read_calls, traffic
+from iomodel.torch.attention_calls import is_attention
+from iomodel.torch.operator_work import OPERATORS, may_multiply
 from iomodel.torch.regions import covered
 
 STREAMS = Path(__file__).parent / "streams"
@@ -93,6 +97,47 @@ def test_a_chain_names_the_next_step() -> None:
     assert all(each.fused_bytes <= each.elementwise_bytes <= each.unfused_bytes for each in eager)
 
 
+def made(*operators: str) -> list[OperatorCall]:
+    """Make a program whose operators each read the result of the one before."""
+    places = [tensor(n, 64, 64, outside=n == 0, kept=n == len(operators)) for n in range(len(operators) + 1)]
+    weight = tensor(99, 64, 64, outside=True)
+    return [
+        OperatorCall(
+            name,
+            {"self": before, "mat2": weight} if name == "aten.mm" else {"self": before},
+            (after,),
+            pointwise="softmax" not in name and "norm" not in name and name != "aten.mm",
+        )
+        for name, (before, after) in zip(operators, pairwise(places), strict=True)
+    ]
+
+
+CHAINS = {
+    "flash2": ("aten.mm", "aten.mul", "aten._softmax", "aten.mm"),
+    "gemm": ("aten.mm", "aten.add", "aten.relu"),
+    "cut_cross_entropy": ("aten.mm", "aten._log_softmax"),
+    "add_norm": ("aten.add", "aten.native_layer_norm"),
+    "": ("aten.relu", "aten.native_layer_norm"),
+}
+
+
+@pytest.mark.parametrize(("algorithm", "operators"), CHAINS.items())
+def test_a_chain_names_the_algorithm_that_declares_it(algorithm: str, operators: tuple[str, ...]) -> None:
+    (found,) = chains(made(*operators))
+    assert (found.operators, found.kernel) == (operators, algorithm)
+
+
+def test_a_chain_has_one_algorithm() -> None:
+    declared = [chain for name in iomodel.list_algorithms() for chain in find_algorithm(name).replaces]
+    assert len(declared) == len(set(declared))
+    assert {chains(made(*operators))[0].kernel for operators in CHAINS.values()} == CHAINS.keys()
+
+
+def test_an_operator_with_products_is_declared_once() -> None:
+    assert not any(may_multiply(name) for name in OPERATORS)
+    assert not any(is_attention(name) for name in OPERATORS)
+
+
 def test_what_has_no_bound_is_one_line(tmp_path: Path) -> None:
     bare = OperatorCall("aten.relu", {"self": TensorArgument((4,), "float32", 4)}, ())
     with pytest.raises(InputError, match=r"calls: a tensor of aten\.relu without a storage given"):
@@ -111,3 +156,12 @@ def test_what_has_no_bound_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "hostile.jsonl").write_text(json.dumps(hostile))
     with pytest.raises(InputError, match=r"line 1: .*shape: .* allowed: up to 64 axes"):
         read_calls(tmp_path / "hostile.jsonl")
+
+
+def test_a_repeated_program_finds_its_tensors_in_the_last_cache() -> None:
+    for size, found in ((1 << 20, True), (1 << 27, False)):
+        once, again = (traffic(chain(2, size), GPU, warm=warm) for warm in (False, True))
+        assert (again.hbm_bytes < once.hbm_bytes) == found
+        assert again.seconds <= once.seconds
+    with pytest.raises(InputError, match="warm: 1 given; allowed: True or False"):
+        traffic(chain(1, 4), GPU, warm=1)

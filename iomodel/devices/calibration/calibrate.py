@@ -7,7 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
+from iomodel.common.deprecation import warn_renamed
+from iomodel.common.keywords import refuse_unknown
 from iomodel.common.validation import finite
 from iomodel.devices.calibration.base import base_of, unmeasured
 from iomodel.devices.calibration.experiments import CalibrationDevice, Experiment, ExperimentSizes, chosen, experiments
@@ -26,9 +29,10 @@ def calibrate(
     device: int = 0,
     *,
     base: str | os.PathLike[str] | Hardware | None = None,
-    budget: float = 60.0,
+    time_budget: float = 60.0,
     only: Sequence[str] | Set[str] = (),
     progress: bool = False,
+    **old: Any,
 ) -> Calibration:
     """Measure a GPU of this machine with PyTorch: HBM, L2, matrix products, exponentials, launches, attention.
 
@@ -39,12 +43,14 @@ def calibrate(
     base : str, os.PathLike or Hardware, optional
         The device that supplies the unmeasured figures. By default the shipped device with the driver's name;
         if there is none, the limits reported by the driver.
-    budget : float
+    time_budget : float
         Total time [s]. Experiments that have not started by then are skipped; a running one is finished.
     only : names
         Groups (``hbm``, ``l2``, ``gemm``, ``exp``, ``launch``, ``attention``) or figures, such as ``gemm_bf16``.
     progress : bool
         Draw a progress bar on stderr, if it is a terminal.
+    **old
+        `time_budget` by its old name, `budget`.
 
     Raises
     ------
@@ -59,17 +65,21 @@ def calibrate(
     ...
     iomodel.errors.UnknownNameError: only: 'hbn' is unknown; did you mean 'hbm'? allowed: hbm, l2, gemm, ...
     """
+    if "budget" in old:
+        warn_renamed("devices.calibrate(budget=)", "time_budget=")
+        time_budget = old.pop("budget")
+    refuse_unknown("calibrate", old, ("device", "base", "time_budget", "only", "progress"))
     if not isinstance(progress, bool):
         raise InputError(f"progress: {shown(progress)} given; allowed: True or False")
     names = [only] if isinstance(only, str) else only
     if not isinstance(names, Sequence | Set) or not all(isinstance(name, str) for name in names):
         raise InputError(f"only: {shown(only)} given; allowed: names of experiments, such as ['hbm']")
     chosen((), names)
-    check_budget(budget)
+    check_budget(time_budget)
     from iomodel.devices.calibration.torch import torch_device
 
     with _bar(progress) as report:
-        return calibrated(torch_device(device), base=base, budget=budget, only=names, report=report)
+        return calibrated(torch_device(device), base=base, budget=time_budget, only=names, report=report)
 
 
 def calibrated(
@@ -92,7 +102,9 @@ def calibrated(
 def check_budget(budget: object) -> float:
     """Validate a budget as a number of seconds, or raise InputError."""
     if not finite(budget) or not 0 < budget <= LONGEST:
-        raise InputError(f"budget: {shown(budget)} given; allowed: seconds, above 0 and up to {LONGEST}, such as 60")
+        raise InputError(
+            f"time_budget: {shown(budget)} given; allowed: seconds, above 0 and up to {LONGEST}, such as 60"
+        )
     return float(budget)
 
 

@@ -60,6 +60,7 @@ class Timer {
       ...data,
       shared_axes: data.shared_axes.map(([axes, dtype]) => [new Set(axes), dtype]),
       operand_axes: new Set(data.operand_axes.map((axes) => new Set(axes))),
+      result_axes: new Set(data.result_axes.map((axes) => new Set(axes))),
     });
     const implementations = one.implementations.map((known) => ({
       ...known,
@@ -334,9 +335,10 @@ class Timer {
     }
   }
 
-  // The fastest of all tiles that fit, ranked as by iomodel.solve.
+  // The fastest of all tiles that fit, ranked as by iomodel.solve: of ties the one that leaves the fewest SMs idle.
   searched(call, workload, direction, known, layouts, fixed = {}) {
-    let best = null;
+    let best = null, ties = [];
+    const tied = (found) => found.rank[0] <= best.rank[0] * (1 + this.data.tie);
     for (const searched of this.free(call, workload, known, fixed)) {
       const chosen = this.options(call, direction, { ...searched, ...fixed });
       const clock = this.clock(call, workload, chosen, layouts, known);
@@ -345,11 +347,15 @@ class Timer {
         const launched = clock.launched(one.launch, one.fit);
         const seconds = clock.seconds_over(work, launched);
         const rank = [seconds, work.reduce((sum, demand) => sum + demand.requested_bytes, 0), -one.key, one.shared, one.launch.warps];
-        if (!best || before(rank, best.rank)) best = { rank, one, clock, chosen };
+        const found = { rank, one, clock, chosen, idle: clock.idle(work) };
+        if (!best || before(rank, best.rank)) best = found;
+        if (tied(found)) ties.push(found);
       }
     }
     if (!best) return null;
-    const { one, clock, chosen } = best;
+    ties = ties.filter(tied);
+    const least = Math.min(...ties.map(({ idle }) => idle));
+    const { one, clock, chosen } = ties.filter(({ idle }) => idle === least).reduce((a, b) => (before(b.rank, a.rank) ? b : a));
     const timed = clock.timed(one.tiles, one.placement, one.launch, one.fit);
     return { timed, clock, chosen, known, shipped: null, layouts };
   }

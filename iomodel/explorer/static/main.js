@@ -73,6 +73,8 @@ class Page {
         if (at < 0) throw new FieldError("link", `${shown(pair)} given; allowed: field=value, with & between them`);
         return [pair.slice(0, at), decoded(pair.slice(0, at), pair.slice(at + 1))];
       });
+      const show = pairs.findIndex(([name]) => name === "show");
+      if (show >= 0) inFrame(pairs.splice(show, 1)[0][1]);
       const names = pairs.map(([name]) => name);
       const twice = names.find((name, i) => names.indexOf(name) !== i);
       if (twice) throw new FieldError(twice, "given twice; allowed: once");
@@ -163,7 +165,8 @@ class Page {
     this.call = call;
     this.view = view;
     this.written = this.calls.link(state, call);
-    const address = this.written ? `#${this.written}` : location.pathname + location.search;
+    tellFrame({ call: this.written });
+    const address = this.written || framed() ? `#${this.written}` : location.pathname + location.search;
     if (how === "none") this.written = location.hash.slice(1); // the slider still moves
     else if (how === "push" && location.hash.slice(1) !== this.written) history.pushState(null, "", address);
     else if (location.hash.slice(1) !== this.written) history.replaceState(null, "", address);

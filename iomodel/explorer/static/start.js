@@ -7,6 +7,25 @@ async function unpacked(id) {
   return JSON.parse(await new Response(stream).text());
 }
 
+// Panels that another page shows in a frame, by their names in a link, with an element of each.
+const PANELS = {
+  scene: "scene", answer: "answered", call: "what", time: "time", traffic: "traffic", footprint: "footprint", map: "map",
+  animation: "animation", roofline: "roofline", counts: "moved", formulas: "formulas",
+};
+
+// Leave the named panels, if a link names some.
+function leavePanels(names) {
+  document.body.classList.toggle("framed", names.length > 0);
+  for (const one of document.querySelectorAll(".chosen")) one.classList.remove("chosen");
+  for (const name of names) byId(PANELS[name])?.closest("section").classList.add("chosen");
+}
+
+// The names of panels in a link.
+function panelsOf(link) {
+  const given = link.split("&").find((pair) => pair.startsWith("show="));
+  return given === undefined ? [] : given.slice("show=".length).replaceAll("%2C", ",").split(",");
+}
+
 // Start the first picture, which needs none of the data of the calls.
 async function watch() {
   const data = await unpacked("scene-data");
@@ -21,8 +40,9 @@ async function begin() {
   if (typeof DecompressionStream === "undefined") {
     throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
   }
+  leavePanels(panelsOf(location.hash.slice(1)));
   const scene = await watch();
-  await new Function("scene", "unpacked", await unpacked("code"))(scene, unpacked);
+  await new Function("scene", "unpacked", "leavePanels", "PANELS", await unpacked("code"))(scene, unpacked, leavePanels, PANELS);
 }
 
 begin().catch((error) => {

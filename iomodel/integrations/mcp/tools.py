@@ -126,7 +126,7 @@ def program_bound(stream: str, hardware: str, seconds: float | None = None, warm
     from iomodel.torch.operator_call import read_calls
     from iomodel.torch.traffic_mode import traffic
 
-    report = traffic(read_calls(stream), hardware)
+    report = traffic(read_calls(stream), hardware, warm=warm)
     return (report.bound(warm) if seconds is None else report.gap(seconds, warm)).to_dict()
 
 

@@ -70,7 +70,7 @@ class TraceFile:
     dropped: int = 0
 
 
-class Column(NamedTuple):
+class TraceColumn(NamedTuple):
     """Place of a quantity in a row: an index or a path of keys; unit of times; whether it is a text."""
 
     path: tuple[Any, ...]
@@ -137,7 +137,7 @@ def _delimiter(file: IO[str]) -> str:
     return max(",;\t|", key=header.count)
 
 
-def _in_header(header: list[str], name: str, first: list[str]) -> Column:
+def _in_header(header: list[str], name: str, first: list[str]) -> TraceColumn:
     """Find the column of a quantity: its own name, else the first of its synonyms."""
     if header.count(name) > 1:
         raise InputError(f"trace: column {name} twice in the header {shown(','.join(header))}; allowed: once")
@@ -148,7 +148,7 @@ def _in_header(header: list[str], name: str, first: list[str]) -> Column:
         )
     place = ranked[0][1]
     cell = first[place] if place < len(first) else ""
-    return Column((place,), _unit(header[place], name, cell, None))
+    return TraceColumn((place,), _unit(header[place], name, cell, None))
 
 
 def _rank(word: str, name: str) -> int | None:
@@ -243,7 +243,7 @@ def _rows(document: Any) -> Iterator[list[Any]]:
         level = list(chain(*objects, *(item[:1] for item in lists)))
 
 
-def _lists(document: Mapping[str, Any]) -> dict[str, Column]:
+def _lists(document: Mapping[str, Any]) -> dict[str, TraceColumn]:
     """Find lists of numbers under the names of prompts and outputs, as benchmarks of engines write them in detail."""
     found = {}
     for name in COLUMNS:
@@ -252,7 +252,7 @@ def _lists(document: Mapping[str, Any]) -> dict[str, Column]:
         ]
         if ranked:
             word = min(ranked)[1]
-            found[name] = Column((word,), _unit(word, name, document[word][0], None))
+            found[name] = TraceColumn((word,), _unit(word, name, document[word][0], None))
     return found if {"prompt", "output"} <= found.keys() else {}
 
 
@@ -260,7 +260,7 @@ def _numbers(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_is_number(entry) for entry in value[:9])
 
 
-def _of_lists(document: Mapping[str, Any], found: dict[str, Column], timed: bool, limit: int) -> TraceFile:
+def _of_lists(document: Mapping[str, Any], found: dict[str, TraceColumn], timed: bool, limit: int) -> TraceFile:
     if timed and "arrival" not in found:
         raise InputError(
             "trace: lists of lengths without arrivals given; allowed: with concurrency or load, or with a list "
@@ -271,14 +271,14 @@ def _of_lists(document: Mapping[str, Any], found: dict[str, Column], timed: bool
     if len({len(column) for column in columns.values()}) > 1:
         sizes = {found[name].path[0]: len(column) for name, column in columns.items()}
         raise InputError(f"trace: lists of {sizes} entries given; allowed: lists of equal length")
-    places = {name: Column((place,), found[name].unit) for place, name in enumerate(names)}
+    places = {name: TraceColumn((place,), found[name].unit) for place, name in enumerate(names)}
     return _columns(_chunks(zip(*columns.values(), strict=True), None, limit), places, foreign=True)
 
 
-def _keys(row: Mapping[str, Any], timed: bool) -> dict[str, Column] | None:
+def _keys(row: Mapping[str, Any], timed: bool) -> dict[str, TraceColumn] | None:
     """Find the quantities in an object; None unless all are there. Texts stand for lengths where these are missing."""
     leaves = list(_leaves(row, ()))
-    found: dict[str, Column] = {}
+    found: dict[str, TraceColumn] = {}
     for name in ("prompt", "output", "arrival")[: 2 + timed]:
         ranked = [
             (isinstance(entry, str) and name != "arrival" and not _is_number(entry), len(path), rank, path, unit, entry)
@@ -289,11 +289,13 @@ def _keys(row: Mapping[str, Any], timed: bool) -> dict[str, Column] | None:
             text, _, _, path, unit, entry = min(ranked, key=itemgetter(0, 1, 2))
             prompt = found["prompt"].path[-1] if "prompt" in found else None
             where = (*path, "value") if unit is not None else path
-            found[name] = Column(where, unit or _unit(path[-1], name, entry, prompt), text)
+            found[name] = TraceColumn(where, unit or _unit(path[-1], name, entry, prompt), text)
     turns = next((word for word in TURNS if isinstance(row.get(word), list) and row[word]), None)
     if turns is not None and not {"prompt", "output"} <= found.keys():
         said = next((word for word in TEXTS if isinstance(row[turns][0], dict) and word in row[turns][0]), TEXTS[0])
-        found |= {name: Column((turns, place, said), None, True) for place, name in enumerate(("prompt", "output"))}
+        found |= {
+            name: TraceColumn((turns, place, said), None, True) for place, name in enumerate(("prompt", "output"))
+        }
     return found if found.keys() >= set(COLUMNS[1 - timed :]) else None
 
 
@@ -308,8 +310,8 @@ def _leaves(row: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tup
             yield from _leaves(entry, (*path, word))
 
 
-def _hashes(row: Mapping[str, Any]) -> Column | None:
-    return Column(("hash_ids",)) if isinstance(row.get("hash_ids"), list) else None
+def _hashes(row: Mapping[str, Any]) -> TraceColumn | None:
+    return TraceColumn(("hash_ids",)) if isinstance(row.get("hash_ids"), list) else None
 
 
 # Columns
@@ -331,7 +333,7 @@ def _expected(file: IO[str] | None, limit: int) -> int:
 
 
 def _columns(
-    chunks: Iterable[list[Any]], found: Mapping[str, Column], *, foreign: bool, hashes: Column | None = None
+    chunks: Iterable[list[Any]], found: Mapping[str, TraceColumn], *, foreign: bool, hashes: TraceColumn | None = None
 ) -> TraceFile:
     """Convert the rows chunk by chunk."""
     read: dict[str, list[Any]] = {name: [np.empty(0)] for name in found}
@@ -359,7 +361,7 @@ def _whole(entries: Iterable[Any], count: int) -> Any:
         raise InputError("trace: hash_ids that are no integers given; allowed: integers of 64 bits") from None
 
 
-def _converted(chunk: list[Any], name: str, column: Column, first: int, foreign: bool) -> Any:
+def _converted(chunk: list[Any], name: str, column: TraceColumn, first: int, foreign: bool) -> Any:
     if column.unit == "date":
         return _dates([str(column.of(row) or "") for row in chunk], first)
     cells = map(column.of, chunk)
@@ -405,7 +407,7 @@ def _is_date(cell: str) -> bool:
         return False
 
 
-def _notes(found: Mapping[str, Column]) -> tuple[str, ...]:
+def _notes(found: Mapping[str, TraceColumn]) -> tuple[str, ...]:
     unit = found["arrival"].unit if "arrival" in found else None
     texts = any(column.text for column in found.values())
     return (

@@ -114,7 +114,7 @@ def step(
         link(device)
     algorithm = options.get("attention_algorithm")
     at = StepSetting(
-        clock=layer_clock(device, parameters),
+        clock=layer_clock(device, parameters, True),
         attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm)),
         layout=shared,
         hidden=spec.hidden_size,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from iomodel.common.cache import per_device
@@ -11,14 +11,16 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.planning.step.layer_parts import layer_parts
-from iomodel.planning.step.links import passed_on
+from iomodel.planning.step.links import all_gather, passed_on
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
+from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
 
+Launched = Mapping[str, tuple[str, ...]]
 EXCHANGE = "all-to-all"
 """Name of the parts in which ranks exchange the rows of experts."""
 SUSTAINED = {"sm_80": {"bf16": 0.79}, "sm_90": {"bf16": 0.72, "fp8": 0.68}}
@@ -38,6 +40,26 @@ UNFUSED = {"add_norm": ("gated_activation", "norm")}
 UNFUSED_BACKWARD = {"add_norm": ("gated_activation", "norm", "gated_activation")}
 """The same in backward passes: the gradient of a row from two rows, the sums of the gradients of gamma and beta, which
 read both again, and the sum of the gradient with that of the residual."""
+OPERATORS = {
+    "gated_activation": ("activation", "gated_activation"),
+    "rotary": ("gated_activation", "add_norm", "gated_activation"),
+}
+"""Operators of PyTorch for kernels that libraries have, each by a kernel that streams as much: SiLU, and its product;
+rows in fp32, their complex products, and rows in 16 bits."""
+OPERATORS_BACKWARD = {"gated_activation": ("gated_activation",) * 3, "rotary": OPERATORS["rotary"]}
+"""The same in backward passes."""
+RMS = ("gated_activation", "add_norm", "activation", "add_norm", "gated_activation", "activation")
+"""The operators of an RMS norm, which has no kernel of its own in eager PyTorch: the row in fp32, its squares, their
+mean, the scaled row, that row in 16 bits, its product with the weights: 36 bytes an element (torchtitan, `RMSNorm` of
+torchtitan/models/norms.py at the release of its published rates)."""
+RMS_BACKWARD = (*("gated_activation",) * 2, *("add_norm",) * 5, *("activation",) * 6)
+"""The same in backward passes: 76 bytes an element."""
+RING = "keys and values of other ranks"
+"""Name of the parts in which ranks that divide a sequence exchange keys and values."""
+SAVED = {"o": 1.0, "gate up": 0.5, "up": 0.0}
+"""Shares of products that run again where PyTorch keeps every second one, in the order of q, k, v, o, gate, up and
+down; of the first three k alone (`_save_list` of torchtitan/parallelisms/parallelize_llama.py).
+"""
 HAS_BACKWARD = ("gated_activation", "activation", "rotary")
 """Kernels with a declared backward pass; that of a norm streams four rows, as the norm with its sum does."""
 
@@ -46,14 +68,18 @@ HAS_BACKWARD = ("gated_activation", "activation", "rotary")
 class Forward(StepSetting):
     """Settings of the forward kernels of a micro-batch, with sequence parallelism.
 
-    `fused` is True if a norm adds the residual, and products their biases' gradients; else each operator of PyTorch is
-    a kernel. `nodes_per_token` is the most nodes whose experts a token visits, if rows cross the network once for each.
+    `fused` is True if a norm adds the residual, and products their biases' gradients; else each is a kernel. With
+    `operators` each operator of PyTorch is one, of which an RMS norm, `rms`, has several. `sequence_ranks` divide each
+    sequence. `nodes_per_token` is the most nodes whose experts a token visits, if rows cross the network once for each.
     """
 
     absorbs: ClassVar[bool] = False
     serves: ClassVar[bool] = False
     fused: bool = True
     nodes_per_token: int | None = None
+    operators: bool = False
+    rms: bool = False
+    sequence_ranks: int = 1
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
         """Time an elementwise kernel on the rows of this rank, as the kernels that the framework launches for it."""
@@ -86,7 +112,15 @@ class Forward(StepSetting):
 
     def launched(self, kernel: str) -> tuple[str, ...]:
         """List the kernels that stand for one of the step."""
-        return UNFUSED.get(kernel, (kernel,)) if not self.fused else (kernel,)
+        return self.unfused(kernel, UNFUSED, OPERATORS, RMS)
+
+    def unfused(self, kernel: str, kernels: Launched, operators: Launched, norm: tuple[str, ...]) -> tuple[str, ...]:
+        """List the kernels, or the operators, for a fused one."""
+        if self.fused:
+            return (kernel,)
+        listed = {**kernels, **(operators if self.operators else {})}.get(kernel, (kernel,))
+        split = self.operators and self.rms
+        return tuple(one for part in listed for one in (norm if split and part == "norm" else (part,)))
 
     def rows_of(self, kernel: str, rows: int | None) -> int:
         """Return the rows of a kernel on one rank [rows]."""
@@ -116,6 +150,8 @@ class Backward(Forward):
         """Time the backward pass of an elementwise kernel."""
         if kernel == "combine_experts":  # reads a row and writes those of the experts: as many rows as it reads forward
             return StepSetting.rowwise(self, name, kernel, channels, others, rows)
+        if not self.fused and self.operators and kernel in OPERATORS_BACKWARD:
+            return super().rowwise(name, kernel, channels, others, rows)
         if kernel not in HAS_BACKWARD:
             return super().rowwise(name, "embedding" if kernel == "embedding" else "add_norm", channels, others, rows)
         shape = Elementwise(
@@ -125,7 +161,7 @@ class Backward(Forward):
 
     def launched(self, kernel: str) -> tuple[str, ...]:
         """List the kernels that stand for the backward pass of one of the step."""
-        return UNFUSED_BACKWARD.get(kernel, (kernel,)) if not self.fused else (kernel,)
+        return self.unfused(kernel, UNFUSED_BACKWARD, OPERATORS_BACKWARD, RMS_BACKWARD)
 
     def joined_gradients(self, layer: DecoderLayer) -> Iterator[Part]:
         """Time the copy that joins the gradients of q, k and v, which one product made."""
@@ -139,7 +175,8 @@ class Backward(Forward):
 @per_device
 def training_clock(device: Hardware, parameters: Parameters = DEFAULT) -> LayerClock:
     """Return the timer of a device with the rates of long products that it sustains."""
-    return LayerClock(device, parameters, FrozenDict(SUSTAINED.get(device.architecture or "", {})), EXPERTS)
+    shares = FrozenDict(SUSTAINED.get(device.architecture or "", {}))
+    return LayerClock(device, parameters, shares, EXPERTS, engines=True)
 
 
 def joined(spans: Sequence[Span]) -> Span:
@@ -164,23 +201,70 @@ def joined(spans: Sequence[Span]) -> Span:
 def pass_of_layer(layer: DecoderLayer, at: Forward) -> list[Part]:
     """List the kernels of a layer in training, which has no cache."""
     parts = [part for part in layer_parts(layer, at) if part[0] != "append to the cache"]
+    if at.sequence_ranks > 1:
+        parts = [*_of_sequence(layer, at, parts)]
     if layer.mlp is not None and layer.mlp.experts:
         parts = [*at.exchanged(parts, layer.mlp), at.permuted(layer.mlp)]
     return [*parts, *at.joined_gradients(layer)] if isinstance(at, Backward) else parts
 
 
-def recomputed(parts: list[Part], recompute: str) -> list[Part]:
+def _of_sequence(layer: DecoderLayer, at: Forward, parts: list[Part]) -> Iterator[Part]:
+    """Replace attention by a share of that of the whole sequence, whose ranks exchange keys and values.
+
+    Ranks hold pieces from both ends of the sequence, so that each sees as many pairs (Megatron-LM and torchtitan divide
+    it so). Backward passes exchange keys and values again, and their gradients.
+    """
+    ranks, attention = at.sequence_ranks, layer.attention
+    whole = replace(at, q_len=at.q_len * ranks, kv_len=at.kv_len * ranks, sequence_ranks=1)
+    spans = iter([span for _, kind, span in layer_parts(layer, whole) if kind == "attention"])
+    for name, kind, span in parts:
+        yield (name, kind, scaled(next(spans), 1 / ranks) if kind == "attention" else span)
+    if attention is not None:
+        heads = -(-attention.kv_heads // at.layout.tensor_parallel)
+        size = at.tokens * heads * (attention.head_dim + attention.value_dim) * ELEMENT_SIZE[at.dtype]
+        gathered = all_gather(at.clock.device, ranks, size, at.layout)
+        yield RING, "communication", scaled(gathered, 2.0) if isinstance(at, Backward) else gathered
+
+
+def recomputed(parts: list[Part], recompute: str, layer: DecoderLayer) -> list[Part]:
     """List the kernels of a layer that backward passes run again.
 
     PyTorch's checkpoint without reentry stops as soon as it has computed all that was kept (`torch.utils.checkpoint`,
-    `set_checkpoint_early_stop`): the last product and what follows it do not run.
+    `set_checkpoint_early_stop`): the last product and what follows it do not run. Where every second product is kept,
+    with attention and sums over ranks, the others run, and all elementwise kernels.
     """
     if recompute == "none":
         return []
     if recompute == "full":
         return list(parts)
+    if recompute == "attention":
+        return [part for part in parts if part[1] == "attention" or part[0] == RING]
     last = max(place for place, part in enumerate(parts) if part[1] == "linear")
-    return parts[:last]
+    if recompute == "early-stop":
+        return parts[:last]
+    attention = layer.attention
+    heads = 1 if attention is None else attention.heads + 2 * attention.kv_heads
+    shares = {**SAVED, "q k v": (0 if attention is None else attention.kv_heads) / heads}
+    return [
+        (name, kind, scaled(span, shares.get(name, 1.0)) if kind == "linear" else span)
+        for name, kind, span in parts[:last]
+        if kind not in ("attention", "communication")
+    ]
+
+
+def scaled(span: Span, share: float) -> Span:
+    """Return a share of a span.
+
+    >>> scaled(Span(2.0, 4, 4, 8, (("hbm", 2.0),)), 0.5).seconds
+    1.0
+    """
+    return Span(
+        share * span.seconds,
+        round(share * span.hbm_bytes),
+        round(share * span.requested_bytes),
+        round(share * span.flops),
+        tuple((name, share * time) for name, time in span.breakdown),
+    )
 
 
 def loss_parts(vocabulary: int, at: Forward) -> Iterator[Part]:

@@ -11,7 +11,7 @@ from iomodel.devices.rates import rates
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.setting import Part
-from iomodel.planning.training.passes import EXCHANGE, Forward
+from iomodel.planning.training.passes import EXCHANGE, RING, Forward
 from iomodel.planning.training.strategy import Strategy
 from iomodel.planning.training.training_memory import OPTIMIZER, WEIGHT, Weights
 from iomodel.timing.layer_clock import LayerClock
@@ -36,6 +36,10 @@ CLIPPED = 3
 UNFUSED_ADAM = 80
 """Bytes per weight of Adam as a list of operators on fp32 tensors [B], as PyTorch's without `fused`: decay and both
 moments 8 + 12 + 8 + 12, the root and its sum and quotient 8 + 8 + 8, the update 16."""
+COPIED = 8
+"""Bytes per weight of the copies out of a buffer of gathered weights, in a forward and a backward pass [B]; a gradient
+is read in bf16, and written in the type in which it is reduced (``split_with_sizes_copy`` and ``chunk_cat`` of
+torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py)."""
 ROW = 1 << 12
 """Width of the rows in which the traffic of weights is streamed [elements]."""
 
@@ -69,17 +73,23 @@ def stage_times(
     beyond = overhead(device)
     once["overhead"] = beyond * sum(once.values())
     exchanged = seconds((part for part in again if part[0] == EXCHANGE), True)
-    shared = seconds(again, True) - exchanged
-    exposed, unhidden = shared, exchanged
+    passed = seconds((part for part in again if part[0] == RING), True)
+    shared = seconds(again, True) - exchanged - passed
+    exposed, unhidden, awaited = shared, exchanged, passed
     if "tensor" in strategy.overlap and shared:
         products = seconds((part for part in again if part[1] == "linear"), False)
         exposed = max(shared - products, shared / PIECES)
     if "experts" in strategy.overlap:
         unhidden = max(0.0, exchanged - seconds(again, False))
-    hidden = shared - exposed + exchanged - unhidden
+    if "context" in strategy.overlap:
+        awaited = max(0.0, passed - seconds((part for part in again if part[1] == "attention"), False))
+    hidden = shared - exposed + exchanged - unhidden + passed - awaited
     once["tensor-parallel collectives"] = exposed
     once["exchange of experts"] = unhidden
+    once["exchange of keys and values"] = awaited
     once["gradients of a micro-batch"] = _streamed(at.clock, stage.weights.all * (strategy.gradient_size + 2))
+    copied = COPIED + 2 + strategy.gradient_size if strategy.copies and level == 3 and replicas > 1 else 0
+    once["copies of gathered weights"] = _streamed(at.clock, stage.weights.all * copied) if copied else 0.0
     sends = 2 * stage.sends
     once["sends between stages"] = 0.0 if "pipeline" in strategy.overlap and chunks > 1 else sends
     hidden += sends - once["sends between stages"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
@@ -17,15 +18,34 @@ from iomodel.planning.step.layout import Layout, has_experts
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")
 """Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
-RECOMPUTE = ("none", "early-stop", "full")
+RECOMPUTE = ("none", "attention", "selective", "early-stop", "full")
+"""What backward passes run again, the least first: attention alone is selective recomputation of Megatron-LM, and
+"selective" that of torchtitan, which keeps every second product."""
 PRECISIONS = ("bf16", "fp8")
 GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
 """Bytes of a gradient by its type [B]."""
-OVERLAPS = ("data", "tensor", "pipeline", "experts")
-"""Collectives that may run beside products: of data parallelism, of tensor parallelism, sends between stages, and the
-exchange of the rows of experts."""
-DEFAULT_OVERLAPS = ("data", "tensor", "pipeline")
-KERNELS = ("fused", "eager")
+OVERLAPS = ("data", "tensor", "pipeline", "context", "experts")
+"""Collectives that may run beside products: of data parallelism, of tensor parallelism, sends between stages, keys and
+values of a divided sequence beside attention, and the exchange of the rows of experts."""
+DEFAULT_OVERLAPS = ("data", "tensor", "pipeline", "context")
+FRAMEWORKS = FrozenDict(
+    {
+        "torchtitan": FrozenDict(
+            {"recompute": "selective", "kernels": "operators", "overlap": ("data", "context"), "copies": True}
+        ),
+        "fsdp": FrozenDict({"kernels": "eager", "gradient_dtype": "bf16", "overlap": ("data",)}),
+        "megatron": FrozenDict({"shard": "none", "overlap": ("context",)}),
+        "nemo": FrozenDict({"shard": "optimizer", "overlap": DEFAULT_OVERLAPS}),
+    }
+)
+"""Settings of frameworks that differ from those of :class:`Strategy`, as they are without further options.
+
+torchtitan: ``activation_checkpoint.mode = "selective"``, ``compile.enable = false`` and ``mixed_precision_reduce =
+"float32"`` (torchtitan/config). FSDP: ``MixedPrecision`` in bf16 for all three types, as in examples of PyTorch,
+without checkpoints. Megatron-LM: neither ``--use-distributed-optimizer`` nor ``--overlap-grad-reduce`` nor
+``--tp-comm-overlap``. NeMo and Megatron Bridge: the distributed optimizer with overlaps (their recipes).
+"""
+KERNELS = ("fused", "eager", "operators")
 
 
 @dataclass(frozen=True)
@@ -38,6 +58,8 @@ class Strategy:
     precision: str = "bf16"
     kernels: str = "fused"
     overlap: tuple[str, ...] = DEFAULT_OVERLAPS
+    copies: bool = False
+    """FSDP2 copies each gathered weight out of the buffer of its layer, and each gradient into one."""
 
     def __post_init__(self) -> None:
         """Raise an error if a name is unknown."""
@@ -66,6 +88,19 @@ class Strategy:
         return self.kernels == "fused"
 
 
+def as_strategy(framework: str | None, **given: Any) -> Strategy:
+    """Return a strategy: what is given, else the settings of a framework, else those of :class:`Strategy`.
+
+    >>> as_strategy("torchtitan", recompute="full").kernels
+    'operators'
+    """
+    own = {} if framework is None else FRAMEWORKS[as_choice("framework", framework, tuple(FRAMEWORKS))]
+    fields = {**own, **{name: value for name, value in given.items() if value is not None}}
+    if "overlap" in fields:
+        fields["overlap"] = as_overlap(fields["overlap"])
+    return Strategy(**fields)
+
+
 def as_overlap(overlap: Any) -> tuple[str, ...]:
     """Return the names of collectives that overlap, in one order.
 
@@ -82,14 +117,16 @@ def as_overlap(overlap: Any) -> tuple[str, ...]:
 def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
     """Raise InputError unless a step can run the model, and layers and batch divide."""
     layout.check(spec)
+    if layout.context_parallel > 1 and has_experts(spec):
+        raise InputError(
+            f"context_parallel: {layout.context_parallel} given for {spec.label}; allowed: 1, for a model with experts"
+        )
     if layout.expert_parallel > 1 and not has_experts(spec):
         raise InputError(
             f"expert_parallel: {layout.expert_parallel} given; allowed: 1, for {spec.label}, which is dense"
         )
     if layout.redundant_experts:
         raise InputError(f"redundant_experts: {layout.redundant_experts} given; allowed: 0, in training")
-    if layout.context_parallel > 1:
-        raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
     if layout.decode_context_parallel > 1:
         raise InputError(
             f"decode_context_parallel: {layout.decode_context_parallel} given; allowed: 1, in training without a cache"
@@ -97,7 +134,7 @@ def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks:
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
         plain = attention is not None and not (attention.indexer or attention.tied_kv)
-        beside = ", ".join(part.name for part in (*layer.side, *spec.side))
+        beside = ", ".join(part.name for part in (*layer.side, *spec.side) if not part.lookup)
         if beside:
             raise InputError(
                 f"model: {spec.label} given, whose weights beside attention and MLPs ({beside}) are not trained here; "

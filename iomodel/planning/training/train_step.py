@@ -32,9 +32,8 @@ from iomodel.planning.training.passes import (
 )
 from iomodel.planning.training.stage_times import Stage, stage_times
 from iomodel.planning.training.strategy import (
-    DEFAULT_OVERLAPS,
     Strategy,
-    as_overlap,
+    as_strategy,
     as_trained,
     check_precision,
     check_step,
@@ -54,14 +53,15 @@ def train_step(
     micro_batch: int = 1,
     data_parallel: int = 1,
     layout: Layout = Layout(),  # noqa: B008 - frozen
-    shard: str = "parameters",
-    recompute: str = "none",
+    framework: str | None = None,
+    shard: str | None = None,
+    recompute: str | None = None,
     recompute_layers: int | None = None,
-    gradient_dtype: str = "fp32",
+    gradient_dtype: str | None = None,
     precision: str = "bf16",
     virtual_stages: int = 1,
-    kernels: str = "fused",
-    overlap: Collection[str] = DEFAULT_OVERLAPS,
+    kernels: str | None = None,
+    overlap: Collection[str] | None = None,
     attention_algorithm: AlgorithmLike | None = None,
     attention_implementation: str | None = None,
     nodes_per_token: int | None = None,
@@ -87,16 +87,22 @@ def train_step(
     data_parallel : int
         Replicas [-].
     layout : Layout
-        Devices of one replica; `devices_per_node` gives data parallelism its two networks as well.
-    shard : {"none", "optimizer", "gradients", "parameters"}
+        Devices of one replica; `devices_per_node` gives data parallelism its two networks as well. Ranks of
+        `context_parallel` divide each sequence in pieces from both of its ends, and the weights as replicas do.
+    framework : {"torchtitan", "fsdp", "megatron", "nemo"}, optional
+        Framework whose settings `shard`, `recompute`, `gradient_dtype`, `kernels` and `overlap` have where they are not
+        given: :data:`iomodel.planning.training.strategy.FRAMEWORKS`. Without one they are "parameters", "none", "fp32",
+        "fused", and all but "experts".
+    shard : {"none", "optimizer", "gradients", "parameters"}, optional
         What replicas divide, each with all before it: ZeRO stages 0 to 3, the last of which is FSDP.
-    recompute : {"none", "early-stop", "full"}
-        What backward passes run again: nothing, the forward pass of each layer (Megatron-LM), or that pass up to its
-        last product (PyTorch, `torch.utils.checkpoint` without reentry).
+    recompute : {"none", "attention", "selective", "early-stop", "full"}, optional
+        What backward passes run again: nothing; attention (selective recomputation of Megatron-LM); every second
+        product and all elementwise kernels (that of torchtitan); the forward pass of each layer up to its last product
+        (PyTorch, `torch.utils.checkpoint` without reentry); or that pass (Megatron-LM).
     recompute_layers : int, optional
         Layers of each stage that `recompute` is for, the first ones; by default all [-]. It is --recompute-num-layers
         of Megatron-LM with --recompute-method block.
-    gradient_dtype : {"fp32", "bf16"}
+    gradient_dtype : {"fp32", "bf16"}, optional
         Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
     precision : {"bf16", "fp8"}
         Type in which the linear layers multiply, forward and backward; the output layer and attention stay in bf16, and
@@ -104,13 +110,15 @@ def train_step(
     virtual_stages : int
         Parts of the model on each device of a pipeline, each with as many consecutive layers [-]. The bubble is divided
         by their number; sends multiply, and so does memory, by 1 + (p - 1) / (p v) on the first of p devices.
-    kernels : {"fused", "eager"}
-        Elementwise kernels and optimizer: fused, as in Megatron-LM, Transformer Engine and after `torch.compile`, or
-        one kernel for each operator of PyTorch.
-    overlap : collection of {"data", "tensor", "pipeline", "experts"}
+    kernels : {"fused", "eager", "operators"}, optional
+        Elementwise kernels and optimizer: fused, as in Megatron-LM, Transformer Engine and after `torch.compile`; one
+        for each, with those of libraries for norms, activations and rotary embeddings; or one for each operator of
+        PyTorch, as where Llama is written in these.
+    overlap : collection of {"data", "tensor", "pipeline", "context", "experts"}, optional
         Collectives that run beside products: those of data parallelism (FSDP; --overlap-grad-reduce and
         --overlap-param-gather of Megatron-LM), those of tensor parallelism (--tp-comm-overlap), sends between virtual
-        stages, and, if asked for, the exchange of experts (DualPipe; --overlap-moe-expert-parallel-comm).
+        stages, keys and values of a divided sequence beside attention, and, if asked for, the exchange of experts
+        (DualPipe; --overlap-moe-expert-parallel-comm).
     attention_algorithm : str or Algorithm, optional
         Attention with a backward pass that keeps no scores, such as flash2; by default the fastest of the device.
     attention_implementation : str, optional
@@ -145,7 +153,15 @@ def train_step(
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
     passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
     as_parameters(parameters)
-    strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
+    strategy = as_strategy(
+        framework,
+        shard=shard,
+        recompute=recompute,
+        gradient_dtype=gradient_dtype,
+        precision=precision,
+        kernels=kernels,
+        overlap=overlap,
+    )
     algorithm = None if attention_algorithm is None else as_trained(attention_algorithm)
     chunks = as_integer("virtual_stages", virtual_stages)
     groups = replicas * shared.data_parallel
@@ -155,40 +171,48 @@ def train_step(
     if replicas * shared.devices > 1:
         link(device)
     micro_batches = sequences // (passed * groups)
-    again = _again(spec, shared, recompute, recompute_layers)
+    again = _again(spec, shared, strategy.recompute, recompute_layers)
+    whole, divided = shared, shared.context_parallel
+    if length % divided:
+        raise InputError(
+            f"seq_len: {length} given with context_parallel = {divided}; allowed: a multiple, such as "
+            f"{length // divided * divided or divided}"
+        )
+    shared, holders, piece = shared.model_copy(update={"context_parallel": 1}), replicas * divided, length // divided
     limit = None if nodes_per_token is None else as_integer("nodes_per_token", nodes_per_token)
     common = {
         "clock": training_clock(device, parameters),
         "layout": shared,
         "batch": passed,
-        "q_len": length,
-        "kv_len": length,
+        "q_len": piece,
+        "kv_len": piece,
         "nodes_per_token": limit,
-        **_settings(spec, shared, strategy, passed * length),
+        "sequence_ranks": divided,
+        **_settings(spec, shared, strategy, passed * piece),
     }
     kernel = attention_implementation
     ahead = Forward(attention=_forward_clock(device, parameters, algorithm, kernel), **common)
     backwards = PassClock(device, parameters, algorithm, direction="backward", implementation=kernel)
     behind = Backward(attention=backwards, **common)
     stages = stages_of(spec, shared, again)
-    border = _border(device, shared, passed * length * spec.hidden_size * WEIGHT)
-    built = [_stage(spec, stage, ahead, behind, recompute, border, chunks) for stage in stages]
+    border = _border(device, shared, passed * piece * spec.hidden_size * WEIGHT)
+    built = [_stage(spec, stage, ahead, behind, strategy.recompute, border, chunks) for stage in stages]
     memories = [
         stage_memory(
-            spec, stage, passed * length, shared, replicas, strategy,
+            spec, stage, passed * piece, shared, holders, strategy,
             _in_flight(micro_batches, len(stages), stage.place, chunks),
         )
         for stage in stages
     ]  # fmt: skip
-    timed = [stage_times(stage, strategy, micro_batches, chunks, replicas, ahead) for stage in built]
+    timed = [stage_times(stage, strategy, micro_batches, chunks, holders, ahead) for stage in built]
     longest = max(timed, key=lambda times: sum(times.values()))
     alone = replace(strategy, overlap=())
-    serial = (sum(stage_times(stage, alone, micro_batches, chunks, replicas, ahead).values()) for stage in built)
-    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shared.ranks
+    serial = (sum(stage_times(stage, alone, micro_batches, chunks, holders, ahead).values()) for stage in built)
+    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shared.ranks * divided
     return TrainingStep(
         model=spec,
         hardware=device,
-        layout=shared,
+        layout=whole,
         batch=sequences,
         seq_len=length,
         micro_batch=passed,
@@ -217,6 +241,8 @@ def _settings(model: ModelSpec, layout: Layout, strategy: Strategy, tokens: int)
         "narrow": frozenset(),
         "routing": _balanced(model, layout, tokens),
         "fused": strategy.fused,
+        "operators": strategy.kernels == "operators",
+        "rms": not any(layer.norm_bias for layer in model.layers),
     }
 
 
@@ -231,7 +257,7 @@ def _stage(
     for layer, times in Counter(stage.layers).items():
         parts = pass_of_layer(layer, ahead)
         forward += parts * times
-        repeated += recomputed(parts, recompute) * stage.layers[: stage.again].count(layer)
+        repeated += recomputed(parts, recompute, layer) * stage.layers[: stage.again].count(layer)
         backward += pass_of_layer(layer, behind) * times
     for ends, at in ((forward, ahead), (backward, behind)):
         ends += [at.rowwise("embedding", "embedding", at.hidden)] * first

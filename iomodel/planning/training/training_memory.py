@@ -17,10 +17,10 @@ from iomodel.planning.weights import WeightTypes, final_vectors, layer_weights, 
 
 WEIGHT, OPTIMIZER = 2, 12
 """Bytes of a bf16 weight; of its fp32 copy and the two moments of Adam [B]."""
-LOGIT = {"fused": 4, "eager": 14}
+LOGIT = {"fused": 4, "eager": 14, "operators": 14}
 """Bytes of a logit [B]: in fp32, in which a fused loss leaves its gradient; of PyTorch's operators, that in bf16 of the
 product, its copy in fp32, its exponential, and the gradient in fp32."""
-HALF = {"fused": 0, "eager": 2}
+HALF = {"fused": 0, "eager": 2, "operators": 2}
 """Bytes of the gradient that a product writes before it is added to that in fp32 [B]; fused products add it."""
 GATHERED = 2
 """Layers whose weights are gathered at once under FSDP: that in use, and the next."""
@@ -78,28 +78,33 @@ class StageLayers(NamedTuple):
 
 
 def layer_activations(
-    layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool, kernels: str = "fused"
+    layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, recompute: str = "none", kernels: str = "fused"
 ) -> int:
     """Compute the activations that the forward pass of a layer keeps on one rank, in bf16 [B].
 
     Inputs of norms, projections, attention and activations, as Korthikanti et al. 2022 (arXiv:2205.05198, section 4.1)
     count with sequence parallelism, without dropout masks; attention keeps no scores but a log-sum-exp in fp32 for each
-    row and head. With full recomputation only the input remains. Eager kernels keep the activated gate too.
+    row and head. Where the layer runs again only its input remains; with selective recomputation also q, v, the output
+    of attention and the gate; where attention alone runs again all but its output. Eager kernels keep the activated
+    gate too.
     """
     ranks = layout.tensor_parallel
-    if full:
+    if recompute in ("full", "early-stop"):
         return -(-2 * tokens * hidden // ranks)
+    if recompute == "selective":
+        return -(-tokens * _saved(layer, hidden, ranks) // ranks)
     elements = 0
     statistics = 0
     if layer.attention is not None:
         attention = layer.attention
         kv_heads = max(attention.kv_heads, ranks)
-        elements += 2 * hidden + attention.heads * (attention.head_dim + attention.value_dim)
+        elements += 2 * hidden + attention.heads * attention.head_dim
+        elements += attention.heads * attention.value_dim * (recompute != "attention")
         elements += kv_heads * (attention.head_dim + attention.value_dim)
         statistics += 4 * attention.heads
     if layer.mlp is not None:
         mlp = layer.mlp
-        widths = 2 + mlp.gated * (2 if kernels == "eager" else 1)
+        widths = 2 + mlp.gated * (2 if kernels != "fused" else 1)
         elements += 2 * hidden
         if mlp.experts:  # each token is a row of several experts, whose inputs and outputs are kept in their order
             row = mlp.latent_size or hidden
@@ -109,6 +114,18 @@ def layer_activations(
         else:
             elements += widths * mlp.intermediate_size
     return -(-tokens * (2 * elements + statistics) // ranks)
+
+
+def _saved(layer: DecoderLayer, hidden: int, ranks: int) -> int:
+    """Compute the bytes of a token on all ranks that PyTorch keeps of every second product and of attention [B]."""
+    size = 2 * hidden
+    if layer.attention is not None:
+        attention = layer.attention
+        size += 2 * attention.heads * (attention.head_dim + attention.value_dim) + 4 * attention.heads
+        size += 2 * max(attention.kv_heads, ranks) * attention.value_dim
+    if layer.mlp is not None and not layer.mlp.experts:
+        size += 2 * layer.mlp.intermediate_size
+    return size
 
 
 def stages_of(model: ModelSpec, layout: Layout, again: int) -> list[StageLayers]:
@@ -122,6 +139,7 @@ def stages_of(model: ModelSpec, layout: Layout, again: int) -> list[StageLayers]
         experts = sum(n * expert_elements(layer, model.hidden_size, layout) for layer, n in by_kind)
         if place == 0:
             count += table + model.other_weights
+            count += sum(side.times * side.in_features * side.out_features for side in model.side)
         if place == last:
             count += final_vectors(model, rows) + table * (last > 0 or not model.tied_embeddings)
         stages.append(StageLayers(layers, place, Weights(count - experts, experts), again))
@@ -156,13 +174,15 @@ def stage_memory(
     widest = max(_elements(layer, model, layout) for layer in stage.layers)
     gathered = min(elements, share + GATHERED * widest)
     kept = sum(
-        layer_activations(layer, hidden, tokens, layout, number < stage.again, kernels)
+        layer_activations(
+            layer, hidden, tokens, layout, strategy.recompute if number < stage.again else "none", kernels
+        )
         for number, layer in enumerate(stage.layers)
     )
     working = 0
     if repeated := stage.layers[: stage.again]:
-        working = max(layer_activations(layer, hidden, tokens, layout, False, kernels) for layer in repeated)
-        working -= min(layer_activations(layer, hidden, tokens, layout, True) for layer in repeated)
+        working = max(layer_activations(layer, hidden, tokens, layout, "none", kernels) for layer in repeated)
+        working -= min(layer_activations(layer, hidden, tokens, layout, strategy.recompute) for layer in repeated)
     if stage.place == layout.pipeline_parallel - 1:
         width = 4 * hidden + LOGIT[kernels] * model.vocab_size
         working = max(working, 0) + -(-tokens * width // layout.tensor_parallel)

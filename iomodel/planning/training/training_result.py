@@ -35,6 +35,8 @@ class TrainingStep(Result, Tabular):
         As asked.
     recompute_layers : int or None
         Layers of each stage that run again in backward passes, the first ones [-]; None for all.
+    copies : bool
+        Gathered weights and gradients are copied, as FSDP2 does.
     virtual_stages : int
         Parts of the model on each device of a pipeline [-].
     seconds : float
@@ -76,6 +78,7 @@ class TrainingStep(Result, Tabular):
     model_flops: int
     left_out: tuple[str, ...] = LEFT_OUT
     recompute_layers: int | None = None
+    copies: bool = False
 
     @property
     def devices(self) -> int:

@@ -27,11 +27,12 @@ from iomodel.solving.batch.fastest_search import FastestSearch
 from iomodel.solving.batch.pass_points import KERNELS, PassPoints
 from iomodel.solving.batch.solutions import SolutionArray
 from iomodel.solving.candidates import PREFERENCE
+from iomodel.solving.certificate import TIE
 from iomodel.solving.question import Question
 from iomodel.timing.clock_points import Fastest
 from iomodel.workloads.masks.tabulated import Tabulated
 
-INTERNAL = ("seconds", "requested", "less_keys", "shared")
+INTERNAL = ("seconds", "requested", "less_keys", "shared", "idle", "least")
 """Columns of a search that are no part of a launch."""
 ORDER = (*(entry.name for entry in TILES), "warps", "stages")
 """Tiles and launch, in the order in which they are listed."""
@@ -116,8 +117,13 @@ def solve_many_fastest(
 
 
 def _fastest(timer: PassPoints, numbers: dict[str, Any], options: dict[str, Any], size: int) -> Fastest:
-    """Search the fastest tiles of an implementation at each point."""
+    """Search the fastest tiles of an implementation at each point, the shipped ones of equally fast ones."""
     columns = FastestSearch(timer.question, timer.called, numbers, options, size).found().columns
+    shipped = timer.shipped(numbers, options, size)
+    ties = np.isfinite(shipped.seconds) & (shipped.seconds <= columns["least"] * (1 + TIE))
+    ties[ties] &= timer.competes(ties, shipped.columns, numbers)
+    taken = {"seconds": shipped.seconds, **shipped.columns}
+    columns |= {name: np.where(ties, taken[name], values) for name, values in columns.items() if name in taken}
     return Fastest(columns["seconds"], columns)
 
 

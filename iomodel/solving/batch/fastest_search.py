@@ -17,6 +17,7 @@ from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import met
 from iomodel.errors import InputError
 from iomodel.solving.candidates import LAUNCH, PREFERENCE, Candidates, SettingGroup, families
+from iomodel.solving.certificate import TIE
 from iomodel.solving.question import Question, underfilled
 from iomodel.solving.tile_table import TileTable, tile_tables
 from iomodel.timing.balance import GridRows
@@ -39,47 +40,69 @@ class Best:
     """The best tile of each call so far, as columns; the seconds are infinite where none fits."""
 
     columns: dict[str, Any]
+    order: Sequence[str] = PREFERENCE
 
     @classmethod
-    def none(cls, size: int) -> Best:
+    def none(cls, size: int, order: Sequence[str] = PREFERENCE) -> Best:
         """Start without a tile."""
-        return cls({name: np.full(size, np.inf) for name in PREFERENCE})
+        return cls({name: np.full(size, np.inf) for name in order}, order)
 
-    def offer(self, calls: Any, columns: Mapping[str, Any]) -> None:
-        """Take the columns of some calls where they are preferred; without columns there is nothing to take."""
+    def offer(self, calls: Any, columns: Mapping[str, Any], anyway: bool = False) -> None:
+        """Take the columns of some calls where they are preferred, or `anyway`; without columns there are none."""
         if not columns:
             return
         better, equal = np.zeros(len(calls), dtype=bool), np.ones(len(calls), dtype=bool)
-        for name in PREFERENCE:
+        for name in self.order:
             here, before = columns[name], self.columns[name][calls]
             better |= equal & (here < before)
             equal &= here == before
+        better |= anyway
         for name, values in columns.items():
             self.columns.setdefault(name, np.zeros(len(self.columns["seconds"])))[calls[better]] = values[better]
 
 
 @dataclass(frozen=True)
 class FastestSearch:
-    """A search for the fastest tiles of many calls; `numbers` and `options` are flat columns or single numbers."""
+    """A search for the fastest tiles of many calls; `numbers` and `options` are flat columns or single numbers.
+
+    A search `within` times [s] looks for the tiles that leave the fewest SMs idle.
+    """
 
     question: Question
     called: Calls
     numbers: Mapping[str, Any]
     options: Mapping[str, Any]
     size: int
+    within: Any = None
 
     def found(self) -> Best:
-        """Search the calls, those with rows of the same widths and with tiles filled alike together."""
-        best = Best.none(self.size)
+        """Find the fastest tiles; of those within `TIE` of them, those that leave the fewest SMs idle.
+
+        The column `least` is the time of the fastest [s].
+        """
+        best = self._found(np.arange(self.size))
+        least = best.columns["seconds"].copy()
+        idle = np.flatnonzero(best.columns.get("idle", np.zeros(self.size)) > 0)
+        if len(idle):
+            fuller = replace(self, within=least * (1 + TIE))._found(idle)
+            best.offer(idle, {name: values[idle] for name, values in fuller.columns.items()}, anyway=True)
+        best.columns["least"] = least
+        return best
+
+    def _found(self, some: Any) -> Best:
+        """Search some calls, those with rows of the same widths and with tiles filled alike together."""
+        best = Best.none(self.size, PREFERENCE if self.within is None else ("idle", *PREFERENCE))
         packs = underfilled(self._column("q_len"), self._column("group")) & (self._column("group") != 1)
-        kinds = np.stack([self._column("head_dim"), self._column("value_dim"), packs])
-        known, places = np.unique(kinds, axis=1, return_inverse=True)
+        one_query = self._column("q_len") == 1  # FlashAttention-2 packs the heads of one query alone
+        kinds = np.stack([self._column("head_dim"), self._column("value_dim"), packs, one_query])
+        known, places = np.unique(kinds[:, some], axis=1, return_inverse=True)
         for number in range(known.shape[1]):
-            calls = np.flatnonzero(places.ravel() == number)
+            calls = some[places.ravel() == number]
             groups = families(self._question(calls), self._call(calls[:1]))
             # Options that differ between calls are refused call by call, which the search of one call does not do.
             if len(calls) == 1 and not any(isinstance(value, np.ndarray) for value in self.options.values()):
-                best.offer(calls, Candidates.timed(groups, whole=False).row)
+                timed = Candidates.timed(groups, whole=False)
+                best.offer(calls, timed.row if self.within is None else timed.filled.row)
                 continue
             for family in groups:
                 self._search(best, calls, family)
@@ -98,7 +121,8 @@ class FastestSearch:
     def _question(self, calls: Any) -> Question:
         """Build the question of the longest of some calls; its tiles include those of the shorter ones."""
         given = {name: self._first(value) for name, value in self.options.items()}
-        asked = replace(self.question, call=self._call(calls), options=FrozenDict(given))
+        least = self.question.min_block_kv if len(calls) == 1 else 1  # a call with fewer keys has a smaller tile
+        asked = replace(self.question, call=self._call(calls), options=FrozenDict(given), min_block_kv=least)
         kernels = asked.library
         if not kernels.residency:
             obstacle = f"no implementation of {name_of(asked.algorithm)}"
@@ -123,8 +147,14 @@ class FastestSearch:
         if not timed:
             return
         columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]}
-        chosen = first_of(rest.calls, [*(columns[name] for name in PREFERENCE), rest.places])
-        best.offer(rest.calls[chosen], {name: values[chosen] for name, values in columns.items()})
+        columns |= {"call": rest.calls, "place": rest.places}
+        if self.within is not None:
+            ties = columns["seconds"] <= self.within[rest.calls]
+            columns = {name: values[ties] for name, values in columns.items()}
+        calls, places = columns.pop("call"), columns.pop("place")
+        if len(calls):
+            chosen = first_of(calls, [*(columns[name] for name in best.order), places])
+            best.offer(calls[chosen], {name: values[chosen] for name, values in columns.items()})
 
     @staticmethod
     def _promising(best: Best, every: CallTiles) -> CallTiles:
@@ -132,6 +162,8 @@ class FastestSearch:
         bounding = len(every.tiles) > FEW
         allowed, bounds = zip(*(part.bounded(bounding) for part in every.parts()), strict=True)
         fitting, least = every.where(np.concatenate(allowed)), np.concatenate(bounds)
+        if every.search.within is not None:
+            return fitting.where(least <= every.search.within[fitting.calls] * SLACK)
         if not bounding or not len(fitting.calls):
             return fitting
         first = fitting.where(first_of(fitting.calls, [least]))
@@ -242,6 +274,7 @@ class CallTiles:
         }
         columns["seconds"] = self.seconds()
         columns["requested"] = sum(demand.requested_bytes for demand in self._work)
+        columns["idle"] = self.family.setting.clock.idle(self._work)
         words = self.family.setting.searched.items()
         columns |= {name: np.full(len(self.calls), value) for name, value in words if name not in NUMBERS}
         return {name: np.broadcast_to(values, len(self.calls)) for name, values in columns.items()}

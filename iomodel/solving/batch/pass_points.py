@@ -184,6 +184,34 @@ class PassPoints:
             seconds[rest[feasible]] = chosen.seconds[feasible]
         return Fastest(seconds, columns)
 
+    def shipped(self, numbers: Columns, options: Columns, size: int) -> Fastest:
+        """Time each point at the tile that the implementation ships for it, with the options that go with it."""
+        return self._over_kinds(numbers, options, size, "shipped")
+
+    def competes(self, where: Any, columns: Columns, numbers: Columns) -> Any:
+        """Check that shipped tiles of some points are among those of a search: no axis is a step shorter than one."""
+        competing = np.full(np.count_nonzero(where), True)
+        if not len(competing):
+            return competing
+        point = {name: at_places(numbers[name], where) for name in ("q_len", "kv_len", "group")}
+        packed = at_places(columns.get("packed", self.question.options.get("packed", False)), where)
+        rows = point["q_len"] * np.where(packed, point["group"], 1), point["kv_len"]
+        least = 1, self.question.min_block_kv or 1
+        clocks = [choice.clock for key, found in self.clocks.items() if key[0] == "shipped" for choice in found]
+        ways = {
+            (launch.warps, launch.stages, placement.tiles, placement.steps(launch), placement.residency.sizes)
+            for clock in clocks for placement in clock.placements for launch in placement.launches()
+        }  # fmt: skip
+        among = np.full(len(competing), False)
+        for warps, stages, names, steps, listed in ways:
+            here = (columns["warps"][where] == warps) & (columns["stages"][where] == stages)
+            for name, length, step, first, sizes in zip(names, rows, steps, least, listed, strict=True):
+                tile = columns[name][where]
+                here &= tile >= np.minimum(first, length)
+                here &= (tile < length + step) | bool(sizes)
+            among |= here
+        return among
+
     @property
     def _chosen_names(self) -> set[str]:
         algorithm = self.question.algorithm
@@ -229,7 +257,7 @@ class PassPoints:
         """Time points split into those whose rows have the same widths and whose tables have the same words."""
         packs = underfilled(numbers["q_len"], numbers["group"]) & (numbers["group"] != 1)
         words = [value for name, value in options.items() if name not in NUMBERS and isinstance(value, np.ndarray)]
-        kinds = [numbers["head_dim"], numbers["value_dim"], packs, *words]
+        kinds = [numbers["head_dim"], numbers["value_dim"], packs, numbers["q_len"] == 1, *words]
         if choice == "shipped":
             rows = numbers["q_len"] * numbers["group"]
             kinds += [sum(np.asarray(rows <= most, dtype=np.int64) for most in ROWS), options.get("splits", 1) > 1]

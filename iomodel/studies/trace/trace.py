@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table, group
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.output_files import in_one_step
@@ -113,8 +114,8 @@ class Trace(Result, Tabular):
         """
         check_keys(data, [field.name for field in fields(cls)] + ["summary", "whole", "events"])
         known = decoded_fields(cls, data)
-        again = {name: known[name] for name in ("algorithm", "workload", "tiles", "heads")}
-        result = trace(**again, **known["options"], most_events=known["count"])
+        again = {name: known[name] for name in ("algorithm", "workload", "tiles")}
+        result = trace(**again, traced_heads=known["heads"], **known["options"], most_events=known["count"])
         return replace(result, rates=known["rates"])
 
     def to_csv(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
@@ -184,7 +185,7 @@ def trace(
     hardware: Hardware | str | None = None,
     tiles: Mapping[str, Any] | None = None,
     *,
-    heads: int | str = 1,
+    traced_heads: int | str = 1,
     most_events: int = MOST_EVENTS,
     **options: Any,
 ) -> Trace:
@@ -205,7 +206,7 @@ def trace(
     tiles : mapping of tile name to int, optional
         As for :func:`iomodel.cost`; they need not fit the device. Standard attention has no tiles and makes ideal
         passes, unless ``tiled=True``.
-    heads : int or "all"
+    traced_heads : int or "all"
         The number of traced query heads, of batch x heads, from the first on [-].
     most_events : int
         The highest allowed number of events [-].
@@ -229,6 +230,9 @@ def trace(
     >>> t.summary.reads["K"] == iomodel.cost("flash2", w, t.tiles).reads["K"]
     True
     """
+    if "heads" in options:
+        warn_renamed("trace(heads=)", "traced_heads=")
+        traced_heads = options.pop("heads")
     call = _traced(workload)
     tiles, options = split_choice(algorithm, tiles, options)
     asked = Question.ask(algorithm, call, hardware, options=options)
@@ -242,7 +246,7 @@ def trace(
     sizes = bound.sizes(tile_mapping)
     rates = rates_of(device, call.dtype)
     run = _remembered(bound.algorithm, call, FrozenDict(sizes), FrozenDict(bound.options), rates)
-    number = _heads(heads, run.heads)
+    number = _heads(traced_heads, run.heads)
     counts = events_by_kernel(bound.compiled, bound.kind, bound.structure, call, bound.options, tuple(sizes.values()))
     count = sum(n * run.times(program.per, number) for n, program in zip(counts, run.programs, strict=True))
     if count > (most := as_integer("most_events", most_events)):
@@ -271,7 +275,7 @@ def _traced(workload: Workload) -> Shape:
 def _heads(argument: object, every: int) -> int:
     if isinstance(argument, str) and argument == "all":
         return every
-    number = as_integer("heads", argument) if not isinstance(argument, str) else 0
+    number = as_integer("traced_heads", argument) if not isinstance(argument, str) else 0
     if not 1 <= number <= every:
-        raise InputError(f"heads: {shown(argument)} given; allowed: 1 to {every:,}, or 'all'")
+        raise InputError(f"traced_heads: {shown(argument)} given; allowed: 1 to {every:,}, or 'all'")
     return number

@@ -1,0 +1,113 @@
+"""One question, one answer: the same call by Python, as columns, through JSON, by commands and in comparisons."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel import InfeasibleError, InputError, UnknownNameError
+from iomodel.algorithms import algorithm
+from tests.support.inside import main
+from tests.support.strategies import fraction_of_examples
+
+DEVICES = [name for name in iomodel.list_hardware() if not iomodel.hardware(name).simulated]
+ASKED = [
+    (name, kernels.name)
+    for name in iomodel.list_algorithms()
+    for kernels in (None, *algorithm(name).implementations)
+    if kernels is not None
+] + [(name, None) for name in iomodel.list_algorithms() if algorithm(name).implementations]
+FIELDS = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "mask", "direction")
+
+Question = tuple[str, str | None, iomodel.Attention, str]
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Question:
+    """A call of an algorithm, by one of its implementations or by the default one, on a device."""
+    name, kernels = draw(st.sampled_from(ASKED))
+    kv_heads, q_len = draw(st.sampled_from([1, 2, 8])), draw(st.just(1) | st.integers(1, 5000))
+    call = iomodel.Attention(
+        batch=draw(st.sampled_from([1, 4])),
+        kv_heads=kv_heads,
+        heads=kv_heads * draw(st.sampled_from([1, 4])),
+        q_len=q_len,
+        kv_len=q_len + draw(st.just(0) | st.integers(0, 9000)),
+        head_dim=draw(st.sampled_from([64, 128])),
+        mask=draw(st.sampled_from(["full", "causal"])),
+        direction=draw(st.sampled_from(algorithm(name).directions[:2])),
+    )
+    return name, kernels, call, draw(st.sampled_from(DEVICES))
+
+
+def typed(command: str, question: Question, options: Mapping[str, Any]) -> Any:
+    """Return the JSON of a command for a question."""
+    name, kernels, call, device = question
+    fields = {**{field: getattr(call, field) for field in FIELDS}, "hardware": device, **options}
+    fields |= {} if kernels is None else {"implementation": kernels}
+    words = [word for field, value in fields.items() for word in option(field, value)]
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([command, name, *words, "--json"])
+    assert (code, err.getvalue()) == (0, "")
+    return json.loads(out.getvalue())
+
+
+def option(field: str, value: Any) -> list[str]:
+    """Write an option of a command."""
+    flag = field.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", str(value)]
+
+
+@fraction_of_examples(2)
+@given(questions())
+def test_a_solution_is_the_same_by_every_door(question: Question) -> None:
+    name, kernels, call, device = question
+    try:
+        found = iomodel.solve(name, call, device, implementation=kernels)
+    except (InfeasibleError, InputError, UnknownNameError):  # nothing fits, or no such kernel on the device
+        assume(False)
+    assume(found.timed)
+    assert type(found).from_json(found.to_json()) == found
+    told = typed("tiles", question, {})
+    assert (told["tiles"], told["seconds"]) == (dict(found.tiles), found.seconds)
+    assert {one: told["options"][one] for one in found.searched} == {one: found.options[one] for one in found.searched}
+    together = iomodel.solve_array(name, call, device, implementation=kernels, q_len=[call.q_len])
+    assert together.seconds[0] == pytest.approx(found.seconds, rel=1e-9)
+    chosen = {name: int(sizes[0]) for name, sizes in {**together.tiles, **together.searched}.items()}
+    assert {one: size for one, size in chosen.items() if size or one in found.choice} == {
+        one: int(found.choice[one]) for one in chosen if one in found.choice
+    }
+    again = iomodel.estimate(name, call, device, tiles=found.choice, implementation=found.implementation)
+    assert again.seconds == pytest.approx(found.seconds, rel=1e-9)
+    assert iomodel.check(name, call, device, tiles=found.choice, implementation=found.implementation).fits
+    assert iomodel.cost(name, call, tiles=found.choice) == found.cost
+
+
+@fraction_of_examples(2)
+@given(questions())
+def test_an_estimate_is_the_same_by_every_door(question: Question) -> None:
+    name, kernels, call, device = question
+    try:
+        found = iomodel.estimate(name, call, device, implementation=kernels)
+    except (InfeasibleError, InputError, UnknownNameError, iomodel.errors.SpecError):
+        assume(False)
+    assert type(found).from_json(found.to_json()) == found
+    told = typed("estimate", question, {})
+    assert (told["tiles"], told["seconds"], told["implementation"]) == (
+        dict(found.tiles), found.seconds, found.implementation,
+    )  # fmt: skip
+    together = iomodel.estimate_array(name, call, device, implementation=kernels, q_len=[call.q_len])
+    assert together.seconds[0] == pytest.approx(found.seconds, rel=1e-9)
+    assert iomodel.compare(call, device, algorithms=[name], implementation=kernels).best.seconds == found.seconds
+    assert iomodel.solve(name, call, device, implementation=kernels).seconds <= found.seconds * (1 + 1e-9)
