@@ -84,8 +84,8 @@ def _clock(kernel: str, workload: Attention, hardware: Hardware) -> Clock:
     algorithm, pipeline = described_by(kernel), plain_kernel().execution["forward"]
     options = launch_options(kernel, workload, hardware)
     clock = Question.ask(algorithm, workload, hardware, TEXTBOOK.name, options).timer(tiled=False)[1]
-    waits = {"waiting": pipeline.waiting, "awaited_clocks": pipeline.awaited_clocks}
-    return replace(clock, execution=replace(clock.execution, **waits))
+    waits = replace(clock.execution, waiting=pipeline.waiting, awaited_clocks=pipeline.awaited_clocks)
+    return replace(clock, execution=waits)
 
 
 def launch_options(kernel: str, workload: Attention, hardware: Hardware) -> dict[str, Any]:
