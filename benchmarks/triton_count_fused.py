@@ -29,13 +29,8 @@ PATH = "src/liger_kernel/ops"
 
 
 def liger(sources: Path, file: str) -> Any:
-    """Import a file of operators, with the reciprocal root of the language for that of the library of the device."""
+    """Import a file of operators."""
     if "liger_kernel" not in sys.modules:
-        import triton
-        from triton.language import math
-        from triton.language.extra import libdevice
-
-        libdevice.rsqrt, libdevice.tanh = math.rsqrt, triton.language.sigmoid
         stub("liger_kernel", "liger_kernel.ops")
         for name in ("liger_kernel", "liger_kernel.ops"):
             sys.modules[name].__path__ = [str(sources / "liger/src" / name.replace(".", "/"))]

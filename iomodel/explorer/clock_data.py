@@ -52,7 +52,7 @@ OUTSIDE = frozenset(
     {
         "Attention", "Window", "VarlenAttention", "Tabulated", "BlockMask", "Documents", "Shape", "as_attention",
         "ELEMENT_SIZE", "device_of", "_other_devices", "checked", "refused_launch", "InfeasibleError", "InputError",
-        "_tiles", "_in_one_launch", "excess", "off_steps", "no_kernel",
+        "_tiles", "_at_points", "_in_one_launch", "excess", "off_steps", "no_kernel",
     }
 )  # fmt: skip
 """Names that the page has as its own, and those of branches that no call of the page takes: workloads of several

@@ -110,7 +110,10 @@ class Transpiler(ExpressionWriter):
         """Write a function with the names of its parameters, by which keywords are passed."""
         head = f"function{'*' * _yields(node)} {node.name}({self.parameters(node, node.args.args)})"
         names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
-        return f"{head} {{{self.body(node)}}}\n{node.name}.params = {names!r};"
+        text = f"{head} {{{self.body(node)}}}\n{node.name}.params = {names!r};"
+        if any(ast.unparse(each) == "lru_cache(maxsize=16384)" for each in node.decorator_list):  # of plain arguments
+            text += f"\n{node.name} = py.memo({node.name});"
+        return text
 
     def parameters(self, node: ast.FunctionDef, own: Sequence[ast.arg]) -> str:
         """Write the parameters of a function."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-    ast.Pow: "pow", ast.LShift: "shl", ast.BitOr: "bor", ast.BitAnd: "band", ast.BitXor: "bxor",
+    ast.Pow: "pow", ast.LShift: "shl", ast.RShift: "shr", ast.BitOr: "bor", ast.BitAnd: "band", ast.BitXor: "bxor",
 }  # fmt: skip
 COMPARED = {ast.Eq: "eq", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.In: "in"}
 BUILTINS = frozenset(
@@ -24,7 +24,7 @@ METHODS = frozenset(
     {
         "get", "items", "values", "keys", "setdefault", "update", "append", "add", "join",
         "index", "count", "max", "any", "all", "astype", "tolist", "ravel", "reshape",
-        "split", "issuperset", "isdigit", "extend",
+        "split", "issuperset", "isdigit", "extend", "bit_length",
     }
 )  # fmt: skip
 """Methods of Python's own types and of arrays."""

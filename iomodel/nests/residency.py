@@ -123,6 +123,9 @@ class Residency(Record):
         Most blocks of a call, which share out the outer tiles of a head; 0 for a block for each tile [-].
     added_clocks : float
         Time of an SM for each byte of a sum that a trip loads and stores because no phase has it in registers [clk/B].
+    compiled : str
+        Kind of Triton kernel (:mod:`iomodel.placement.triton_check`) whose compiler decides the bytes, the registers
+        and whether a tile has this layout; `shared` and `phases` then say only which tiles lie there.
     """
 
     title: str
@@ -155,6 +158,7 @@ class Residency(Record):
     restaged: bool = False
     most_blocks: int = 0
     added_clocks: float = 0.0
+    compiled: str = ""
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # an equal shipped residency reads its tiles on first use

@@ -65,6 +65,8 @@ class Check(Result):
         Placement of the tiles.
     implementation : str
         The kernels that hold the tile; "textbook" for one memory per block.
+    spilled : int
+        Registers of a thread on its stack, where a compiler decides the layout [-].
     others : tuple of str
         The other launches and kernels of the call in which the tile does not fit, each with what it exceeds.
     """
@@ -81,6 +83,7 @@ class Check(Result):
     limited_by: str
     implementation: str = TEXTBOOK.name
     others: tuple[str, ...] = ()
+    spilled: int = 0
 
     @property
     def slack(self) -> Mapping[str, int]:
@@ -96,6 +99,8 @@ class Check(Result):
             for name, resource in self.resources.items()
             if name != "MMA shape" or resource.used
         ]
+        if self.spilled:
+            lines.append(("registers spilled", f"{self.spilled:,}", "-"))
         return [*lines, (f"blocks per SM, limited by {self.limited_by}", str(self.blocks_per_sm), "-")]
 
     def headline(self) -> str:
@@ -262,6 +267,7 @@ def check_of(
         "MMA shape" if [*over] == ["MMA shape"] else min(shares, key=shares.__getitem__),
         0 if over else fit.blocks_per_sm,
         fit.limited_by,
+        spilled=fit.spilled_registers,
     )
 
 

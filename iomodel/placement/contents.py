@@ -14,11 +14,12 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
-from iomodel.nests.residency import Fragment, Reused, Shared
+from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import BY_NAME
 from iomodel.placement.check import Check, by_launch, launches_at, misfits, nearest
 from iomodel.placement.compile_placement import fragment_bytes, stored_bytes, tile_sizes
 from iomodel.placement.implementations import implementation_for
+from iomodel.placement.limits import COLUMN
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention
 
@@ -93,6 +94,8 @@ def contents(
     others = tuple(dict.fromkeys(misfits(by_launch(launches, algorithm, call, sizes, row))))
     outcome = replace(outcome, implementation=chosen.name, others=others)
     residency = launch.residency
+    if residency.compiled:
+        return _of_compiler(outcome, residency)
     names, elements = tile_sizes(bound.algorithm, bound.kind, bound.structure)
     at = {**placement.padded.numbers, **dict(zip(bound.compiled.numbers, bound.numbers, strict=True))}
     at |= {**sizes, "stages": launch.stages, "warps": launch.warps}
@@ -120,6 +123,18 @@ def contents(
         tuple(entry for part in parts for entry in stored(part)) for parts in (residency.shared, residency.tensor)
     )
     return Contents(outcome, shared, tensor, tuple(phases), residency.overhead)
+
+
+def _of_compiler(outcome: Check, residency: Residency) -> Contents:
+    """Return the memories of a layout whose compiler places the buffers: each as one region of all its tiles."""
+    used = {name: resource.used for name, resource in outcome.resources.items()}
+    scores = ", ".join(fragment.tensor.name for phase in residency.phases for fragment in phase)
+    tiles = ", ".join(tile.tensor.name for tile in residency.shared if isinstance(tile, Shared))
+    columns = used.get("tensor memory", 0)
+    tensor = (Region(scores, float(COLUMN * columns)),) if columns else ()
+    return Contents(
+        outcome, (Region(tiles, used["shared memory"]),), tensor, ((Region(scores, used["registers"]),),), 0
+    )
 
 
 def _named(part: Fragment, phase: tuple[Fragment, ...], dtype: str) -> str:

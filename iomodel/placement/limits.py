@@ -38,6 +38,7 @@ class DeviceLimits:
     warpgroup_rows: int | None
     columns: int
     depth: int
+    arch: int
 
     @property
     def on_chip(self) -> int:
@@ -104,4 +105,5 @@ def device_of(hardware: Hardware) -> DeviceLimits:
         warpgroup_rows=figure(f"{mma}.warpgroup_rows") if f"{mma}.warpgroup_rows" in quantities else None,
         columns=figure(f"{mma}.columns"),
         depth=figure(f"{mma}.depth"),
+        arch=int("".join(filter(str.isdigit, hardware.compute_capability or "0"))),
     )

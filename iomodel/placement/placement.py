@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import lcm
@@ -19,9 +20,11 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
-from iomodel.placement.fit import BlockFit
+from iomodel.placement.fit import BlockFit, joined
 from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
 from iomodel.placement.supported import supported
+from iomodel.placement.triton_check import checked_launch
+from iomodel.placement.triton_launch import compiled_fit, registers_limit_of
 from iomodel.workloads.attention import Attention
 
 
@@ -111,16 +114,16 @@ class Placement(NamedTuple):
 
         Each warp takes whole granules of the register file; producers release unused registers.
         """
-        device, producers = self.device, self.residency.producers
-        left = device.registers_per_sm - producers * device.warp * self.residency.producer_registers
-        granules = left // warps // device.register_granularity
-        return min(device.registers_per_thread, granules * device.register_granularity // device.warp)
+        taken = self.residency.producers * self.device.warp * self.residency.producer_registers
+        return registers_limit_of(self.device, warps, taken)
 
     def fit(self, query: Any, key: Any, launch: Launch, on_steps: bool = False) -> BlockFit:
         """Compute the resources that a block with these tiles takes; tiles may be arrays.
 
         Tiles `on_steps` are known to be multiples of the steps of the launch.
         """
+        if self.residency.compiled:
+            return self._compiled(query, key, launch)
         device, warps = self.device, launch.warps
         shared, columns = self.memory(query, key, launch.stages, warps)
         registers, most = self.registers_of(query, key, warps), self.registers_limit(warps)
@@ -133,6 +136,24 @@ class Placement(NamedTuple):
             used["MMA shape"] = sum(map(_excess, (query, key), self.steps(launch), self.residency.sizes))
             limits["MMA shape"] = 0
         return BlockFit(used, limits, self._blocks(shared, smaller(registers, most), warps, columns))
+
+    def _compiled(self, query: Any, key: Any, launch: Launch) -> BlockFit:
+        """Compute the resources of a block by the rules of its compiler."""
+        sizes = (query, key, *self.widths)
+        if any(isinstance(size, np.ndarray) for size in sizes):
+            return _at_points(self, sizes, launch)
+        return self.compiled_at(sizes, launch)
+
+    def compiled_at(self, sizes: Sequence[int], launch: Launch) -> BlockFit:
+        """Compute the resources of a block at a tile and widths by the rules of its compiler."""
+        query, key, *widths = sizes
+        residency, element = self.residency, self.padded.element_size
+        tile = [1 << (size - 1).bit_length() for size in (query, key)]  # a compiler takes powers of two
+        outcome = checked_launch(
+            residency.compiled, (*tile, *widths), element, self.device.arch, launch.warps, launch.stages
+        )
+        off = sum(map(_excess, (query, key), (1, 1), residency.sizes))
+        return compiled_fit(self.device, residency, outcome, launch.warps, tile[0], off)
 
     def memory(self, query: Any, key: Any, stages: Any, warps: int) -> tuple[Any, Any]:
         """Compute the shared memory of a block [B], and its tensor memory [columns]; tiles may be arrays."""
@@ -175,6 +196,13 @@ class Placement(NamedTuple):
     def _blocks(self, shared: Any, registers: Any, warps: int, columns: Any) -> dict[str, Any]:
         residency = self.residency
         return self.device.blocks(shared, registers, warps, columns, residency.producers, residency.producer_registers)
+
+
+def _at_points(placement: Placement, sizes: Sequence[Any], launch: Launch) -> BlockFit:
+    """Compute the resources of blocks at arrays of sizes, those of equal sizes once."""
+    points, places = np.unique(np.stack(np.broadcast_arrays(*sizes)), axis=1, return_inverse=True)
+    fits = [placement.compiled_at([int(size) for size in point], launch) for point in points.T]
+    return joined(fits, places.ravel())
 
 
 def _excess(size: Any, step: int, sizes: tuple[int, ...]) -> Any:

@@ -7,7 +7,6 @@ overlapping ones are moved up until none overlaps. The strip may be longer than 
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -51,23 +50,26 @@ def _first_fit(ordered: Sequence[SharedBuffer]) -> list[int]:
     places: list[tuple[int, int, float, float]] = [(0, 0, 0.0, inf)]  # offset, number of the place, interval
     made = 1
     while waiting:
-        offset, _, start, end = places.pop(0)
-        for index in waiting:
-            buffer = ordered[index]
-            if buffer.meets(start, end) and not any(buffer.meets(*place[2:]) for place in places):
-                break
-        else:
+        offset, _, start, end = places[0]
+        places = places[1:]
+        index = next((each for each in waiting if _alone(ordered[each], start, end, places)), None)
+        if index is None:
             continue
-        waiting.remove(index)
+        buffer = ordered[index]
+        waiting = [each for each in waiting if each != index]
         offsets[index] = buffer.aligned(offset)
         above = offsets[index] + buffer.size
         further = [(above, max(start, buffer.start), min(end, buffer.end))]
         further += [(offset, start, buffer.end)] * (start < buffer.start)
         further += [(offset, buffer.start, end)] * (buffer.end < end)
-        for place in further:
-            insort(places, (place[0], made, place[1], place[2]))
-            made += 1
+        numbered = [(place[0], made + number, place[1], place[2]) for number, place in enumerate(further)]
+        places, made = sorted([*places, *numbered]), made + len(numbered)
     return offsets
+
+
+def _alone(buffer: SharedBuffer, start: float, end: float, places: Sequence[tuple[int, int, float, float]]) -> bool:
+    """Check that a buffer is live in the interval of one place, and of none of the others."""
+    return buffer.meets(start, end) and not any(buffer.meets(place[2], place[3]) for place in places)
 
 
 def _overlaps(ordered: Sequence[SharedBuffer], offsets: Sequence[int]) -> dict[int, list[int]]:

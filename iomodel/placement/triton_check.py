@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -24,9 +24,9 @@ from iomodel.placement.triton_kernel import (
     latent_decode_kernel,
     matmul_kernel,
 )
-from iomodel.placement.triton_memory import shared_bytes
-from iomodel.placement.triton_registers import registers, spills
-from iomodel.placement.triton_schedule import instruction
+from iomodel.placement.triton_memory import compiled_bytes
+from iomodel.placement.triton_registers import registers, spilled, spills
+from iomodel.placement.triton_schedule import LoopSchedule, instruction
 from iomodel.placement.triton_target import SHARED_LIMITS, TMEM_LIMIT, as_architecture, as_version
 from iomodel.placement.triton_tmem import tmem_columns
 
@@ -34,7 +34,7 @@ ELEMENTS = {"fp16": 2, "bf16": 2, "fp8": 1}
 """Types of the operands, with the size of an element [B]."""
 LEAST_SUM = 32
 """The fewest bytes that a matrix instruction sums over [B]."""
-KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
+KERNELS: Mapping[str, Callable[..., TritonKernel]] = FrozenDict(
     {
         "forward": forward_kernel,
         "block_sparse": block_sparse_kernel,
@@ -74,6 +74,12 @@ class TritonCheck(Record):
         Estimate of the registers of a thread, beyond the limit where they spill [-].
     spills : bool or None
         True if registers spill to local memory, None if the rule is unsure.
+    along : {"rows", "columns"}
+        Side of the last product along which the warps lie.
+    spilled : float
+        Registers of a thread that are stored to local memory in an iteration, estimated [-].
+    compiles : bool
+        False if a product sums over fewer than 32 B.
     """
 
     fits: bool
@@ -84,6 +90,9 @@ class TritonCheck(Record):
     instruction: str
     registers: int
     spills: bool | None
+    along: str = "rows"
+    spilled: float = 0.0
+    compiles: bool = True
 
 
 def check_triton(
@@ -155,20 +164,31 @@ def check_triton(
     sizes = (M, N, d) if d_v is None or kernel.startswith("matmul") else (M, N, d, d_v)
     more = {"dq_tile": None if dq_tile is None else second, "index": index}
     own = tuple((name, value) for name, value in more.items() if value is not None)
-    return checked_kernel(_declared(kernel, sizes, ELEMENTS[dtype], own), as_architecture(arch), warps, stages)
+    return checked_launch(kernel, sizes, ELEMENTS[dtype], as_architecture(arch), warps, stages, own)
+
+
+@lru_cache(maxsize=16_384)
+def checked_launch(
+    kernel: str,
+    sizes: tuple[int, ...],
+    element: int,
+    arch: int,
+    warps: int,
+    stages: int,
+    own: tuple[tuple[str, Any], ...] = (),
+) -> TritonCheck:
+    """Check a kernel by its name, its tile and widths, as :func:`check_triton` does, without a check of the input."""
+    return checked_kernel(KERNELS[kernel](*sizes, element=element, **dict(own)), arch, warps, stages)
 
 
 def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
     """Check a kernel that the caller declares, as :func:`check_triton` does."""
-    shared, columns = shared_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
+    shared, columns = compiled_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
     limit, compiles = SHARED_LIMITS[arch], declared.least_sum >= LEAST_SUM
-    unit = max((instruction(each, arch, warps) for each in declared.programs), key=UNITS.index)
+    unit = UNITS[max(UNITS.index(instruction(each, arch, warps)) for each in declared.programs)]
+    along_rows = unit != "mma.sync" or LoopSchedule(declared, arch, warps, stages).along_rows
+    taken, spilling = registers(declared, arch, warps, stages), spills(declared, arch, warps, stages)
     return TritonCheck(
-        compiles and shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT, unit,
-        registers(declared, arch, warps, stages), spills(declared, arch, warps, stages),
+        compiles and shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT, unit, taken,
+        spilling, "rows" if along_rows else "columns", spilled(declared, unit, taken, warps, spilling), compiles,
     )  # fmt: skip
-
-
-@lru_cache(maxsize=4096)
-def _declared(kernel: str, sizes: tuple[int, ...], element: int, own: tuple[tuple[str, Any], ...] = ()) -> TritonKernel:
-    return KERNELS[kernel](*sizes, element=element, **dict(own))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
+
+from iomodel.common.frozen_dict import FrozenDict
 
 Order = Literal["rows", "columns", "turned"]
 """Order of a right tile: rows of the sum, columns by their addresses, or columns turned to rows after the load."""
 
-ORDERS: Mapping[bool, tuple[Order, Order]] = MappingProxyType({False: ("turned", "rows"), True: ("columns", "turned")})
+ORDERS: Mapping[bool, tuple[Order, Order]] = FrozenDict({False: ("turned", "rows"), True: ("columns", "turned")})
 """Orders of a tile that one product takes transposed and another one as it is, by whether its load transposes it."""
 
 
@@ -139,7 +140,9 @@ def forward_kernel(
     *,
     early: bool = False,
     keys: Order = "turned",
-    **more: Any,
+    loops: int = 1,
+    descriptors: bool = False,
+    positions: bool = False,
 ) -> TritonKernel:
     """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
     width = d if d_v is None else d_v
@@ -147,7 +150,8 @@ def forward_kernel(
     k, v = Tile("K", N, d, element), Tile("V", N, width, element)
     output = TileProduct("O", "S", "V", M, width, N, max(element, 2), carried=True)
     loop = (k, v, scores, output) if early else (k, scores, v, output)
-    return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, max(element, 2)),), **more)
+    stored = (Tile("O", M, width, max(element, 2)),)
+    return TritonKernel((Tile("Q", M, d, element),), loop, stored, loops, descriptors, positions)
 
 
 def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
@@ -194,7 +198,13 @@ def latent_decode_kernel(
 
 
 def backward_dkdv_kernel(
-    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False, **more: Any
+    M: int,
+    N: int,
+    d: int,
+    d_v: int | None = None,
+    element: int = 2,
+    *,
+    by_columns: bool = False,
 ) -> TritonKernel:
     """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows.
 
@@ -214,12 +224,18 @@ def backward_dkdv_kernel(
     )
     return TritonKernel(
         (Tile("K", N, d, element), Tile("V", N, width, element)), loop,
-        (Tile("dK", N, d, element), Tile("dV", N, width, element)), **more,
+        (Tile("dK", N, d, element), Tile("dV", N, width, element)),
     )  # fmt: skip
 
 
 def backward_dq_kernel(
-    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False, **more: Any
+    M: int,
+    N: int,
+    d: int,
+    d_v: int | None = None,
+    element: int = 2,
+    *,
+    by_columns: bool = False,
 ) -> TritonKernel:
     """Declare dQ of a query tile of M rows: a loop over key tiles of N rows.
 
@@ -239,7 +255,7 @@ def backward_dq_kernel(
         TileProduct("dQ", "dS", "K", M, d, N, element, again, carried=True),
     )
     resident = (Tile("Q", M, d, element), Tile("dO", M, width, element))
-    return TritonKernel(resident, loop, (Tile("dQ", M, d, element),), **more)
+    return TritonKernel(resident, loop, (Tile("dQ", M, d, element),))
 
 
 def backward_kernel(
@@ -258,10 +274,10 @@ def backward_kernel(
     FlexAttention's backward pass is one; M is `BLOCK_M1`, N is `BLOCK_N1`, and `dq_tile` has `BLOCK_M2` and `BLOCK_N2`,
     by default N and M.
     """
-    rows = backward_dq_kernel(*(dq_tile or (N, M)), d, d_v, element, loops=loops, positions=True, by_columns=by_columns)
-    return backward_dkdv_kernel(
-        M, N, d, d_v, element, loops=loops, positions=True, by_columns=by_columns, branches=(rows,)
-    )
+    rows = backward_dq_kernel(*(dq_tile or (N, M)), d, d_v, element, by_columns=by_columns)
+    keys = backward_dkdv_kernel(M, N, d, d_v, element, by_columns=by_columns)
+    rows = replace(rows, loops=loops, positions=True)
+    return replace(keys, loops=loops, positions=True, branches=(rows,))
 
 
 def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_allocation import SharedBuffer, allocated
@@ -11,8 +11,10 @@ from iomodel.placement.triton_schedule import LoopSchedule
 
 BARRIER = 8
 """Size of a barrier [B]."""
-PLAIN, SCRATCH = 16, 128
-"""Alignment of barriers and of tiles that threads read; of memory for one operation [B]."""
+PLAIN = 16
+"""Alignment of barriers and of tiles that threads read [B]."""
+SCRATCH = 128
+"""Alignment of memory for one operation [B]."""
 SWIZZLED = 8
 """Alignment of a tile for matrix units or copy engines, per byte of the rows over which it is swizzled [-]."""
 
@@ -21,7 +23,7 @@ SWIZZLED = 8
 class Timeline:
     """Buffers in the order of a program; `now` counts the operations."""
 
-    buffers: list[SharedBuffer] = field(default_factory=list)
+    buffers: list[SharedBuffer]
     now: int = 0
 
     def open(self, size: int, alignment: int) -> int:
@@ -41,9 +43,9 @@ class Timeline:
             self.close(self.open(size, alignment))
 
 
-def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
+def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
     """Compute the shared memory of a launch [B]."""
-    line = Timeline()
+    line = Timeline([])
     for program in kernel.programs:
         schedule = LoopSchedule(program, arch, warps, stages)
         resident = [number for tile in program.resident if (number := _resident(line, schedule, tile)) is not None]
@@ -97,7 +99,7 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
         if isinstance(step, TileProduct):
             line.once(schedule.operand(step))
             barrier = line.open(BARRIER, PLAIN) if schedule.unit == "tcgen05" and not schedule.ahead else None
-            for number in waiting.pop(position, ()):
+            for number in waiting.get(position, ()):
                 line.close(number)
             if barrier is not None:
                 line.close(barrier)
@@ -114,7 +116,7 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
             if barrier is not None:
                 line.close(barrier)
         line.once(schedule.turning(step))
-        for number in waiting.pop(position, ()):
+        for number in waiting.get(position, ()):
             line.close(number)
 
 

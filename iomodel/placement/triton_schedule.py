@@ -148,7 +148,7 @@ class LoopSchedule:
     def _split(self, tile: Tile) -> bool:
         """Check whether two products of mma.sync need a tile in layouts that no single copy in shared memory serves."""
         orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
-        return self.unit == "mma.sync" and orders >= {"columns", "turned"}
+        return self.unit == "mma.sync" and {"columns", "turned"} <= orders
 
     def addresses(self, tile: Tile) -> int:
         """Compute the scratch that turns loaded indices into the addresses of a tile [B]."""

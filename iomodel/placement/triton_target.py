@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 
-SHARED_LIMITS: Mapping[int, int] = MappingProxyType(
+SHARED_LIMITS: Mapping[int, int] = FrozenDict(
     {
         80: 166_912,
         86: 101_376,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product as pairs
 from math import inf
 
 from iomodel.placement.triton_kernel import TritonKernel
 from iomodel.placement.triton_schedule import instruction
 from iomodel.placement.triton_target import TMEM_LIMIT
 
-LEAST, LEAST_OPERAND = 32, 16
-"""Columns of the smallest allocation, and of the narrowest operand [-]."""
+LEAST = 32
+"""Columns of the smallest allocation [-]."""
+LEAST_OPERAND = 16
+"""Columns of the narrowest operand [-]."""
 STEP = 4
 """Columns to whose multiples a tile is aligned [-]."""
 
@@ -38,11 +39,11 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
     A column has 128 lanes of 4 B; a tile of 64 rows takes half of them, so that two tiles may share a column.
     """
     programs = [each for each in kernel.programs if instruction(each, arch, warps) == "tcgen05"]
-    total = max((_scanned([*_tiles(each, stages)]) for each in programs), default=0)
+    total = max((_scanned([*_accumulators(each, stages)]) for each in programs), default=0)
     return max(LEAST, 1 << (total - 1).bit_length()) if 0 < total <= TMEM_LIMIT else total
 
 
-def _tiles(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
+def _accumulators(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
     """Iterate over the tiles in the order of the program; those of a pipelined loop all stay through it."""
     products = kernel.products
     results = {product.name: product for product in products}
@@ -79,7 +80,8 @@ def _scanned(tiles: Sequence[Accumulator]) -> int:
         columns = sorted({0, *(-(-(first + other.columns) // STEP) * STEP for other, first, _ in live)})
         placed[tile.name] = next(
             (tile, column, half)
-            for column, half in pairs(columns, halves)
+            for column in columns
+            for half in halves
             if not any(
                 column < first + other.columns
                 and first < column + tile.columns

@@ -79,7 +79,9 @@ def _launched(ranked: Candidates) -> TimedLaunch:
     """Time the fastest candidate by itself."""
     group, place, way, sizes = ranked.first
     plain = {name: sizes[name] for name in group.setting.variants.ask.compiled.tiles}
-    return group.clock(place).timed(plain, way.placement, way.launch, int(ranked.columns["blocks"][0]))
+    query, key = (sizes[name] for name in way.placement.tiles)
+    fit = way.placement.fit(query, key, way.launch)
+    return group.clock(place).timed(plain, way.placement, way.launch, fit)
 
 
 def _compared(question: Question) -> Solution:

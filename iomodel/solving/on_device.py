@@ -70,7 +70,7 @@ class LaunchProblem:
         query, key = (outer, inner) if self.part.names == self.placement.tiles else (inner, outer)
         fit = self.placement.fit(query, key, self.launch, on_steps=True)
         shared, suffices = fit.used["shared memory"], fit.used["registers"] <= fit.limits["registers"]
-        fits = suffices and fit.blocks_per_sm >= self.least_blocks
+        fits = suffices and not fit.spills and fit.blocks_per_sm >= self.least_blocks
         return shared if fits else self.placement.device.shared_per_block + 1 + shared
 
     def sizes(self, tile: tuple[Any, Any]) -> dict[str, Any]:

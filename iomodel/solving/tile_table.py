@@ -74,7 +74,11 @@ def _room(variant: LaunchProblem) -> Mapping[str, Any] | None:
     fit = placement.fit(query, key_rows, launch, on_steps=True)
     blocks = fit.blocks_per_sm
     fits = fit.fits & (blocks >= variant.least_blocks)
-    named = {"outer": u, "inner": v, "shared": fit.used["shared memory"], "blocks": blocks, "less_keys": -key_rows}
+    near, far = fit.spilled
+    named = {
+        "outer": u, "inner": v, "shared": fit.used["shared memory"], "blocks": blocks, "less_keys": -key_rows,
+        "near": near, "far": far, "repeated": fit.repeated,
+    }  # fmt: skip
     return {name: np.broadcast_to(values, u.shape)[fits] for name, values in named.items()} if fits.any() else None
 
 
@@ -121,8 +125,9 @@ class TileTable:
     numbers : mapping of str to array
         The searched numbers, such as `splits`.
     columns : mapping of str to array
-        Outer and inner tile [rows], shared memory [B], blocks per SM, warps, stages, the negative key tile, and the
-        places of the layout of warps, of the launch configuration and of the choice of numbers.
+        Outer and inner tile [rows], shared memory [B], blocks per SM, warps, stages, the negative key tile, registers
+        spilled near and far [B], warps with the same rows, and the places of the layout of warps, of the launch
+        configuration and of the choice of numbers.
     """
 
     ways: Sequence[LaunchProblem]
@@ -215,7 +220,8 @@ class TileTable:
     def launched(self, clock: Clock, places: Any = slice(None)) -> Launched:
         """Describe the launch configurations to the time model, those of some places if they are given."""
         each = [clock.launched(launch) for launch in self.launches]
-        column = {name: self.columns[name][places] for name in ("layout", "stages", "scheduled", "blocks")}
+        names = ("layout", "stages", "scheduled", "blocks", "near", "far", "repeated")
+        column = {name: self.columns[name][places] for name in names}
         exposed = np.array([launch.exposed for launch in each])
         return replace(
             each[0],
@@ -224,6 +230,8 @@ class TileTable:
             stages=column["stages"],
             warps=column["scheduled"],
             blocks_per_sm=column["blocks"],
+            spilled=(column["near"], column["far"]),
+            repeated=column["repeated"],
         )
 
 

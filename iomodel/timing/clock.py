@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.arithmetic import larger
+from iomodel.common.arithmetic import anywhere, larger
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
@@ -19,7 +19,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import checked, excess, off_steps, refused_launch
-from iomodel.placement.fit import in_one_memory
+from iomodel.placement.fit import ALONE, BlockFit, in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.balance import Rows
@@ -39,8 +39,8 @@ SCHEDULERS = 4
 MOST_ASKED = 16
 """Tiles whose work and fastest launch a clock keeps."""
 
-Fitting = tuple[Placement, Launch, int]
-"""A launch configuration of a tile that fits, with its placement and its blocks per SM."""
+Fitting = tuple[Placement, Launch, BlockFit]
+"""A launch configuration of a tile that fits, with its placement and its resources."""
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,17 @@ class Clock:
         units = self.rates.units
         return 0 if units is None or len(work) == 0 else larger(units - work[0].blocks, 0)
 
-    def launched(self, launch: Launch, blocks: int = 1) -> Launched:
-        """Describe a launch configuration to the time model, with so many blocks per SM."""
+    def launched(self, launch: Launch, fit: BlockFit = ALONE) -> Launched:
+        """Describe a launch configuration to the time model, with the resources of a block."""
         return Launched(
             WarpLayout.of(launch.residency, launch.along, self.workload.element_size),
-            blocks,
+            larger(1, fit.blocks_per_sm),
             exposed=launch.residency.exposed,
             stages=launch.stages,
             warps=max(launch.residency.parts, launch.warps // SCHEDULERS),
             specialized=launch.residency.producers > 0,
+            spilled=fit.spilled,
+            repeated=fit.repeated,
         )
 
     def timed(
@@ -164,21 +166,21 @@ class Clock:
         tiles: Mapping[str, int],
         placement: Placement | None,
         launch: Launch | None,
-        blocks: int | None,
+        fit: BlockFit | None,
         alike: TimedLaunch | None = None,
     ) -> TimedLaunch:
-        """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit.
+        """Time a tile in one launch configuration with the resources of a block; None for as many blocks as fit.
 
         Kernels without products take as long as in another configuration of the same layout with as many blocks.
         """
         if placement is None or launch is None:
             sizes, runs = dict(tiles), []
             for demand in self.demand(self.widths, tiles):
-                launched = Launched(blocks_per_sm=self.room(demand) if blocks is None else blocks)
+                launched = Launched(blocks_per_sm=self.room(demand) if fit is None else fit.blocks_per_sm)
                 runs.append((demand, self.elapsed(demand, self.rows, launched)))
         else:
             sizes, runs = {**tiles, "warps": launch.warps, "stages": launch.stages}, []
-            launched = self.launched(launch, 1 if blocks is None else max(1, blocks))
+            launched = self.launched(launch, fit or ALONE)
             work = self.demand(placement.widths, tiles)
             known: Sequence[Any] = [(None, None)] * len(work) if alike is None else alike.runs
             for demand, (_, took) in zip(work, known, strict=True):
@@ -203,6 +205,8 @@ class Clock:
         self, demand: KernelWork, rows: Rows | VarlenAttention | None, launched: Launched, bounded: bool = False
     ) -> Elapsed:
         """Time a kernel over the rows of one call or of many, or bound its time from below."""
+        if anywhere(launched.repeated != 1):
+            demand = demand.repeated(launched.repeated)
         return elapsed(demand, rows, self.packed, self.rates, self.execution, launched, self.parameters, bounded)
 
     @cached_property
@@ -227,13 +231,13 @@ class Clock:
             return best
         fitting = self._fitting(tiles, given)
         timed: list[TimedLaunch] = []
-        for placement, launch, blocks in fitting:
+        for placement, launch, fit in fitting:
             alike = [
                 one
                 for (_, other, room), one in zip(fitting, timed, strict=False)
-                if other.residency is launch.residency and room == blocks
+                if other.residency is launch.residency and room.blocks_per_sm == fit.blocks_per_sm
             ]
-            timed.append(self.timed(tiles, placement, launch, blocks, alike[0] if alike else None))
+            timed.append(self.timed(tiles, placement, launch, fit, alike[0] if alike else None))
         if len(self.fitted) >= MOST_ASKED:
             self.fitted.clear()
         return self.fitted.setdefault(point, min(timed, key=lambda launch: launch.seconds))
@@ -253,7 +257,7 @@ class Clock:
             tried.append((placement, launch))
             if not fit.fits:
                 continue
-            choice, launched = (placement, launch, fit.blocks_per_sm), self.launched(launch)
+            choice, launched = (placement, launch, fit), self.launched(launch)
             load = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
             if not any(
                 self._alike(choice, other) and all(least <= own for own, least in zip(load, known, strict=True))
@@ -269,20 +273,20 @@ class Clock:
 
     def _alike(self, choice: Fitting, other: Fitting) -> bool:
         """Check that two launch configurations differ at most in the bytes of shared memory that their warps read."""
-        (placement, launch, blocks), (known, kept, room) = choice, other
+        (placement, launch, fit), (known, kept, room) = choice, other
         waiting = self.execution.waiting
         staged_alike = (launch.stages <= waiting) == (kept.stages <= waiting) and self.execution.in_flight is not None
         return (
             placement is known
             and launch.residency is kept.residency
             and launch.warps == kept.warps
-            and blocks == room
+            and (fit.blocks_per_sm, fit.spilled, fit.repeated) == (room.blocks_per_sm, room.spilled, room.repeated)
             and (launch.stages == kept.stages or staged_alike)
         )
 
     def _bare(self, tiles: Mapping[str, int]) -> TimedLaunch:
         if not tiles:
-            return self.timed(tiles, None, None, 1)
+            return self.timed(tiles, None, None, ALONE)
         kernels = self.demand(self.widths, tiles)
         footprint = max((demand.footprint for demand in kernels), default=0)
         if not in_one_memory(self.hardware, footprint).fits:

@@ -122,8 +122,8 @@ def fastest_at(
             fit = placed.fit(query, key, launch)
             fits = wanted & fit.fits
             if fits.any():
-                launched = clock.launched(launch)
-                seconds, columns = _columns(clock, work, rows, launched, np.maximum(fit.blocks_per_sm, 1), size)
+                launched = clock.launched(launch, fit)
+                seconds, columns = _columns(clock, work, rows, launched, launched.blocks_per_sm, size)
                 found.offer(fits, seconds, {**columns, "warps": launch.warps, "stages": launch.stages})
     return found
 

@@ -64,7 +64,8 @@ class Launched:
 
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
     kernels leave loads to other warps. `blocks_per_sm`, `exposed`, `stages` and `warps` may be arrays; `layouts` are
-    then the layouts of their points, each with a mask, in place of `layout`.
+    then the layouts of their points, each with a mask, in place of `layout`. A block stores and loads `spilled` bytes
+    of registers in each iteration, in the L1 and beyond it; `repeated` warps compute the same rows.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
@@ -74,6 +75,8 @@ class Launched:
     warps: Any = None
     specialized: bool = False
     layouts: tuple[tuple[Any, WarpLayout], ...] = ()
+    spilled: tuple[Any, Any] = (0.0, 0.0)
+    repeated: Any = 1
 
     def shared_bytes(self, demand: KernelWork) -> Any:
         """Compute the bytes read from and written to shared memory [B]."""
@@ -263,7 +266,19 @@ def elapsed(
         at_best = demand.flops / rates.reached
         on_chip["matrix"] = pick(at_best > seconds, at_best, on_chip["matrix"])
         seconds = larger(seconds, at_best)
-    return Elapsed(seconds + launch, on_chip, steps, tail, waves, streamed, at_once)
+    spills = _spills(demand, rates, launched)
+    if anywhere(spills):
+        on_chip["spills"] = spills
+    return Elapsed(seconds + spills + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _spills(demand: KernelWork, rates: Rates, launched: Launched) -> Any:
+    """Time the registers that are stored and loaded in each iteration, which no product hides [s]."""
+    near, far = launched.spilled
+    if not demand.products or rates.shared is None or not anywhere(near + far > 0):
+        return 0.0
+    beyond = rates.hbm if rates.l2 is None else rates.l2
+    return 2 * demand.trips * (near / rates.shared + far / beyond)
 
 
 def _by_pages(demand: KernelWork, workload: Rows | VarlenAttention | None, execution: Execution) -> Any:

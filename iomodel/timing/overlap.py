@@ -63,6 +63,8 @@ def times(
     [5.375, 4.0, 3.628968253968254]
     >>> times([2.0, 1.0], 1.0, 2, read_with=(1, 1))
     [4.0, 2.625]
+    >>> times([2.0, 1.0], 1.0, 2, awaited=1.0)  # two blocks hide more than half of it
+    [6.375, 4.375]
     """
     alone = sum(busy) + wait
     at_once = larger(1, smaller(most, MOST))

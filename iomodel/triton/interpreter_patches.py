@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
@@ -11,6 +12,7 @@ from typing import Any
 
 from iomodel.triton.block_pointers import patched_words
 from iomodel.triton.kernel_arguments import indices
+from iomodel.triton.library_functions import library_functions
 
 LOCK = RLock()
 """Holds off a second count: the language is patched for the whole process."""
@@ -39,7 +41,7 @@ class Patches:
 
 
 @contextmanager
-def interpreted(builder: Any) -> Iterator[Callable[[Any], Any]]:
+def interpreted(builder: Any, counts: Counter[str]) -> Iterator[Callable[[Any], Any]]:
     """Patch the language and yield a function that makes a function of the language callable; undo on exit."""
     from triton import language as tl
     from triton.language.semantic import TritonSemantic
@@ -68,6 +70,8 @@ def interpreted(builder: Any) -> Iterator[Callable[[Any], Any]]:
             _patch_block_pointers(tl, builder, semantic, scope)
             for module in (tl, tl.core):
                 scope.set_attr(module, "range", indices)
+            for module, name, function in [*library_functions(semantic, counts)]:
+                scope.set_attr(module, name, function)
             replaced = {
                 id(before): getattr(home, name)
                 for home, name, before in scope.changes

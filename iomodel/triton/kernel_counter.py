@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
+from traceback import extract_tb
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -72,7 +73,7 @@ def count(
 
     memory, counts = KernelMemory(), Counter[str]()
     builder = counting_builder(memory, counts)
-    with interpreted(builder) as runnable, warnings.catch_warnings():
+    with interpreted(builder, counts) as runnable, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of NumPy, about infinities that the masks of kernels make
         arguments = converted(launched, memory)
         with memory.restored_on_error():
@@ -113,10 +114,17 @@ def _run(name: str, function: Any, builder: Any, grid: tuple[int, int, int], arg
         except IOModelError:
             raise
         except Exception as error:
-            reason = shown(error, limit=LONGEST)
+            reason = _asserted(error) if isinstance(error, AssertionError) else shown(error, limit=LONGEST)
             raise InputError(f"kernel: {name} is refused by Triton's interpreter in program {program}: {reason}") from (
                 error
             )
+
+
+def _asserted(error: AssertionError) -> str:
+    """Name the line of a failed `static_assert`, with its message."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if "static_assert" in (frame.line or "")]
+    place = f"line {frames[-1].lineno}, {frames[-1].line}" if frames else "static_assert"
+    return " ".join(f"{place} fails{f': {error}' if str(error) else ''}".split())
 
 
 @contextmanager

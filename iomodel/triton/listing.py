@@ -14,8 +14,8 @@ from iomodel.errors import InputError, shown
 from iomodel.placement.implementations import list_implementations
 from iomodel.solving.export import MOST, SHARE
 from iomodel.solving.solve import solve
-from iomodel.triton.pruner import Judged, pruner
-from iomodel.triton.seconds import described_by
+from iomodel.triton.pruner import TOP, Judged, pruner
+from iomodel.triton.seconds import described_by, launch_options
 from iomodel.workloads.attention import Attention
 
 ROWS, KEYS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
@@ -24,6 +24,8 @@ AMD = "triton-amd"
 """The implementation that is Triton's forward kernel on AMD."""
 SPARSE_BLOCK = 128
 """Rows of a block of FlexAttention's default block mask; tiles divide it."""
+MICRO = 1e6
+"""Microseconds of a second."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,9 @@ def ranked(
 def source(
     algorithm: str, workload: Attention, hardware: Hardware | str, *, top: int | None = None, version: str | None = None
 ) -> str:
-    """Write the configs of a kernel within 5 % of the least predicted time as source text, or the `top` fastest.
+    """Write configs of a kernel as source text: up to eight within 5 % of the least time, or the `top` fastest.
+
+    Each has its time in a comment. Splits and packed heads, which are no arguments of a config, have one of their own.
 
     >>> import iomodel
     >>> call = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
@@ -114,9 +118,12 @@ def source(
         listed = amd_options(workload, as_device(hardware), None, MOST)
     else:
         listed = [(each.config, each.seconds) for each in ranked(workload, hardware, kernel=kernel, version=version)]
-    near = [config for config, seconds in listed if seconds <= (1 + SHARE) * listed[0][1]]
-    chosen = near if top is None else [config for config, _ in listed[: as_integer("top", top)]]
-    return "\n".join(["configs = [", *(f"    {config}," for config in chosen), "]"])
+    near = [each for each in listed if each[1] <= (1 + SHARE) * listed[0][1]][:TOP]
+    chosen = near if top is None else listed[: as_integer("top", top)]
+    divided = launch_options(kernel, workload, as_device(hardware))
+    notes = [f"    # {', '.join(f'{name} = {value}' for name, value in divided.items())}"] if divided else []
+    lines = [f"    {config},  # {seconds * MICRO:,.1f} us" for config, seconds in chosen]
+    return "\n".join(["configs = [", *notes, *lines, "]"])
 
 
 def configs(

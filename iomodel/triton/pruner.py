@@ -22,14 +22,12 @@ from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check
 from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
 from iomodel.triton.argument_roles import Tiles, bound, shape, tile, unread
 from iomodel.triton.launch_config import LaunchConfig
-from iomodel.triton.seconds import seconds
+from iomodel.triton.seconds import padded, seconds
 from iomodel.triton.shipped_configs import shipped_configs
 from iomodel.workloads.attention import Attention, as_attention
 
 UNTIMED = tuple(name for name in KERNELS if name.startswith("matmul"))
 """Kernels whose memory is known and whose time is not told here."""
-DIVIDED = (192, 288, 576)
-"""Widths that are loaded as two tiles, such as 512 and 64 columns [elements]."""
 TWINS = 2
 """Configs of one tile and one number of warps that are kept: the time model does not tell their stages apart [-]."""
 TOP = 8
@@ -258,10 +256,10 @@ class Pruner:
             return check_triton(sizes[0], sizes[1], sizes[2], dtype=as_type(self.dtype), **known)
         dtype: str = self.dtype
         if isinstance(call, Attention):
-            widths, dtype = (_padded(call.head_dim), _padded(call.value_dim)), call.dtype
+            widths, dtype = (padded(call.head_dim), padded(call.value_dim)), call.dtype
         else:
             given = shape(launch.arguments, self.names, wanted=("head_dim",))
-            widths = _padded(given["head_dim"]), _padded(given.get("value_dim", given["head_dim"]))
+            widths = padded(given["head_dim"]), padded(given.get("value_dim", given["head_dim"]))
         second: dict[str, Any] = {"dq_tile": (sizes[2], sizes[3])} if self.kernel == "backward" else {}
         return check_triton(sizes[0], sizes[1], widths[0], widths[1], dtype=as_type(dtype), **second, **known)
 
@@ -379,11 +377,6 @@ def as_type(dtype: str) -> str:
     if dtype not in ELEMENTS:
         raise InputError(f"dtype: {dtype!r} given; allowed: {', '.join(ELEMENTS)}, for a Triton kernel")
     return dtype
-
-
-def _padded(width: int) -> int:
-    """Compute the width of the tiles for rows of this width: a power of two, or the two that kernels divide it into."""
-    return width if width in DIVIDED else 1 << (width - 1).bit_length()
 
 
 def _shared(judged: Judged) -> int:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from iomodel.placement.triton_allocation import SharedBuffer, allocated
 from iomodel.placement.triton_kernel import Tile, TritonKernel, backward_kernel, forward_kernel
-from iomodel.placement.triton_memory import shared_bytes
+from iomodel.placement.triton_memory import compiled_bytes
 from iomodel.placement.triton_tmem import tmem_columns
 
 
@@ -56,10 +56,10 @@ def test_buffers_by_hand() -> None:
 def test_a_second_loop_moves_the_query_tile_behind_the_barriers() -> None:
     """sm_100: Q is aligned to 1,024 B and comes behind the barriers of both loops."""
     q, kv = 2 * 128 * 64, 2 * 64 * 64
-    assert shared_bytes(forward_kernel(128, 64, 64), 100, 4, 3) == q + 6 * kv + 32
-    assert shared_bytes(forward_kernel(128, 64, 64, loops=2), 100, 4, 3) == q + 6 * kv + 1024
+    assert compiled_bytes(forward_kernel(128, 64, 64), 100, 4, 3) == q + 6 * kv + 32
+    assert compiled_bytes(forward_kernel(128, 64, 64, loops=2), 100, 4, 3) == q + 6 * kv + 1024
     # Rows of 64 B are swizzled over 512 B.
-    assert shared_bytes(forward_kernel(128, 64, 32, loops=2), 100, 4, 3) == (q + 6 * kv) // 2 + 512
+    assert compiled_bytes(forward_kernel(128, 64, 32, loops=2), 100, 4, 3) == (q + 6 * kv) // 2 + 512
 
 
 def test_programs_of_a_launch_share_memory_and_take_the_most() -> None:
@@ -67,7 +67,7 @@ def test_programs_of_a_launch_share_memory_and_take_the_most() -> None:
     alone = [TritonKernel(p.resident, p.loop, p.stored, p.loops) for p in both.programs]
     assert [len(p.programs) for p in (both, *alone)] == [2, 1, 1]
     for arch in (80, 90):
-        assert shared_bytes(both, arch, 4, 3) == max(shared_bytes(each, arch, 4, 3) for each in alone)
+        assert compiled_bytes(both, arch, 4, 3) == max(compiled_bytes(each, arch, 4, 3) for each in alone)
     assert tmem_columns(both, 100, 4, 3) == max(tmem_columns(each, 100, 4, 3) for each in alone)
 
 

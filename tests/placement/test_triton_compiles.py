@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import iomodel
 from iomodel.placement.triton_check import TritonCheck, checked_kernel
 from iomodel.placement.triton_kernel import (
     Tile,
@@ -30,7 +29,6 @@ from iomodel.placement.triton_kernel import (
     latent_decode_kernel,
     matmul_kernel,
 )
-from tests.support.inside import TRITON as FORWARD
 
 MEASURED = Path(__file__).parents[1] / "measured"
 Row = dict[str, Any]
@@ -237,31 +235,6 @@ def test_spills_are_told_with_precision_and_recall(pairs: Pairs) -> None:
     assert precision >= 0.85
     assert recall >= 0.85
     assert unsure <= 0.10
-
-
-PLAIN = ("forward", "forward_early", "forward_two", "forward_descriptor", "forward_persistent")
-
-
-def layout_verdicts(pairs: Pairs) -> Counter[tuple[bool, bool]]:
-    """Pairs of truth and answer of `check` with the implementation "triton" about plain kernels by tcgen05."""
-    layouts = [layout for layout in FORWARD if "sm_100" in layout.architectures and layout.tensor]
-    kernels, count = iomodel.kernels.Implementation.of(*layouts), Counter[tuple[bool, bool]]()
-    for row, check in pairs:
-        if row["kernel"] in PLAIN and row["registers"] is not None and check.instruction == "tcgen05" and check.fits:
-            call = iomodel.Attention(q_len=4096, head_dim=row["d"], dtype=row["dtype"])
-            tiles = {"block_q": row["M"], "block_kv": row["N"], "warps": row["warps"], "stages": row["stages"]}
-            answer = iomodel.check("flash2", call, "b200", tiles, implementation=kernels)
-            count[row["stack"] > 0, answer.slack["registers"] < 0] += 1
-    return count
-
-
-def test_the_layout_on_blackwell_refuses_what_spills() -> None:
-    """Its weights are those of the open compiles; the held-out ones are fewer."""
-    count = layout_verdicts(chosen_from("open"))
-    assert sum(count[True, answer] for answer in (True, False)) >= 10
-    assert count[True, True] >= 0.85 * (count[True, True] + count[True, False])
-    assert count[True, True] >= 0.85 * (count[True, True] + count[False, True])
-    assert layout_verdicts(chosen_from("held out"))[False, True] <= 1
 
 
 # --- the table of the docs

@@ -11,7 +11,7 @@ from iomodel.placement import triton_check, triton_target
 from iomodel.placement.triton_check import TritonCheck, check_triton
 from iomodel.placement.triton_kernel import Tile, decode_kernel, forward_kernel, matmul_kernel
 from iomodel.placement.triton_layouts import balanced_warps, conversion
-from iomodel.placement.triton_memory import shared_bytes
+from iomodel.placement.triton_memory import compiled_bytes
 from iomodel.placement.triton_schedule import LoopSchedule
 from iomodel.placement.triton_tmem import tmem_columns
 
@@ -31,7 +31,7 @@ def test_a_forward_kernel_by_mma_sync(arch: int, M: int, N: int, d: int) -> None
         assert checked(M, N, d, arch, stages=stages).shared == q + 2 * (stages - 1) * kv + p
     assert checked(M, N, d, arch, stages=1).shared == q + kv + p
     early = forward_kernel(M, N, d, early=True, keys="columns")
-    assert shared_bytes(early, arch, 4, 1) == q + kv + max(kv, p)
+    assert compiled_bytes(early, arch, 4, 1) == q + kv + max(kv, p)
 
 
 @pytest.mark.parametrize(("M", "N", "d"), [(128, 64, 64), (64, 64, 128), (64, 128, 32)])
@@ -94,8 +94,8 @@ def test_a_result_is_stored_in_parts() -> None:
     assert conversion(small, (2, 2), 4, 80) == small.size
     assert conversion(large, (2, 2), 4, 80) == large.size // 4
     assert conversion(large, (2, 2), 4, 90) == large.size // 16
-    assert shared_bytes(matmul_kernel(128, 64, 32), 80, 4, 2) == 128 * 64 * 2
-    assert shared_bytes(matmul_kernel(128, 64, 64), 80, 4, 2) == (128 + 64) * 64 * 2
+    assert compiled_bytes(matmul_kernel(128, 64, 32), 80, 4, 2) == 128 * 64 * 2
+    assert compiled_bytes(matmul_kernel(128, 64, 64), 80, 4, 2) == (128 + 64) * 64 * 2
 
 
 def test_fp8() -> None:

@@ -12,6 +12,7 @@ import triton.language as tl
 
 import iomodel
 from iomodel import InputError
+from iomodel.placement.triton_launch import compiled_fit, repeats
 from iomodel.triton import count
 from iomodel.triton import seconds as timed
 from iomodel.triton.kernel_memory import KernelMemory
@@ -56,7 +57,8 @@ def test_blocks_take_no_more_than_an_sm_has(tile: tuple[int, int], warps: int) -
     limits = device_of(A100)
     outcome = check_triton(*tile, 128, warps=warps, stages=2, arch=80, version="3.9.0")
     for shared in {outcome.shared, limits.shared_per_sm // 4, limits.shared_per_sm // 3 - limits.shared_reserved}:
-        blocks = timed.blocks(A100, replace(outcome, shared=shared), warps)
+        layout = timed._layout(outcome)
+        blocks = compiled_fit(limits, layout, replace(outcome, shared=shared), warps, tile[0]).blocks_per_sm
         assert blocks == 1 or blocks * (shared + limits.shared_reserved) <= limits.shared_per_sm
         assert blocks == 1 or blocks * warps <= limits.warps_per_sm
 
@@ -71,26 +73,14 @@ def test_splits_have_keys_and_are_no_more_than_give_each_sm_a_block(batch: int, 
     assert splits == -(-keys // 128) or batch * 2 * splits >= 108
 
 
-def test_warps_of_a_tile_with_fewer_rows_multiply_16_rows_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-    replicated = timed._replicated
-
-    def watched(work: Any, times: int) -> Any:
-        seen.extend(replicated(work, times))
-        return iter(seen)
-
-    monkeypatch.setattr(timed, "_replicated", watched)
-
-    def multiplied(rows: int, warps: int) -> int:
-        seen.clear()
-        outcome = check_triton(rows, 64, 128, warps=warps, stages=2, arch=80, version="3.9.0")
-        wide = CALL.model_copy(update={"value_dim": 16, "head_dim": 128})
-        timed.seconds("forward", wide, A100, (rows, 64), warps, 2, outcome)
-        return sum(work.flops for work in seen)
-
+@pytest.mark.parametrize("arch", [80, 90, 100])
+def test_warps_of_a_tile_with_fewer_rows_multiply_16_rows_each(arch: int) -> None:
+    """Those of tcgen05 share out columns."""
     for rows in (16, 32, 64, 128):
         for warps in (1, 2, 4, 8):
-            assert multiplied(rows, warps) == multiplied(rows, 1) * max(1, 16 * warps // rows)
+            outcome = check_triton(rows, 64, 128, 16, warps=warps, stages=2, arch=arch, version="3.9.0")
+            shares = outcome.instruction == "tcgen05"
+            assert repeats(outcome, warps, rows) == (1 if shares else max(1, 16 * warps // rows))
 
 
 def test_tiles_of_flex_attention_divide_a_block_of_its_mask() -> None:

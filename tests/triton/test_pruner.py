@@ -92,8 +92,8 @@ def test_a_config_that_spills_loses() -> None:
     def time(check: iomodel.triton.TritonCheck) -> float:
         return seconds("forward", CALL, keep.hardware, (128, 128), 4, 3, check)
 
-    kept = time(replace(spilling.check, spills=False, registers=255))
-    times = [time(replace(spilling.check, registers=registers)) for registers in (256, 280, 320, 400)]
+    kept = time(replace(spilling.check, spills=False, spilled=0.0))
+    times = [time(replace(spilling.check, spilled=registers)) for registers in (1, 25, 65, 145)]
     assert kept < times[0]
     assert times == sorted(set(times))
 
@@ -256,8 +256,15 @@ def test_configs_as_source_text_are_those_near_the_best() -> None:
     ]
     judged = ranked(CALL, "h100-sxm5", version=VERSION)
     near = [each for each in judged if each.seconds <= 1.05 * judged[0].seconds]
-    assert written == names([each.config for each in near])
+    assert written == names([each.config for each in near[:8]])
     assert 1 <= len(near) < len(judged)
+    times = [float(line.split("# ")[1].split()[0].replace(",", "")) for line in text.splitlines()[1:-1]]
+    assert times == pytest.approx([each.seconds * 1e6 for each in near[:8]], abs=0.06)
+
+
+def test_source_text_names_the_splits() -> None:
+    call = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=32768, head_dim=128)
+    assert source("split_kv", call, "h100-sxm5", version=VERSION).splitlines()[1] == "    # packed = True, splits = 17"
 
 
 @pytest.mark.parametrize("device", ["mi300x", "mi355x"])
@@ -310,7 +317,8 @@ def test_listed_configs_fit_and_most_do_not_spill(call: iomodel.Attention, kerne
     if kernel:
         judged = keep.judge(listed, {})
         assert all(each.check.fits for each in judged)
-        assert any(each.check.spills is False for each in judged[:2])
+        first = list(dict.fromkeys((*each.tiles, each.warps) for each in judged))[:2]  # stages alone make no tile
+        assert any(each.check.spills is False for each in judged if (*each.tiles, each.warps) in first)
 
 
 # --- refusals

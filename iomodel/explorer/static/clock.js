@@ -327,7 +327,8 @@ class Timer {
             const fit = placement.fit(query, key, launch);
             const over = [...fit.over.keys()].filter((name) => name !== "MMA shape");
             if (over.length) break; // a larger key tile takes no less
-            yield { tiles: new Map([[placement.tiles[0], query], [placement.tiles[1], key]]), placement, launch, blocks: fit.blocks_per_sm, shared: fit.used.get("shared memory"), query, key };
+            if (!py.t(fit.fits)) continue; // a compiler takes another layout
+            yield { tiles: new Map([[placement.tiles[0], query], [placement.tiles[1], key]]), placement, launch, fit, shared: fit.used.get("shared memory"), query, key };
           }
         }
       }
@@ -343,7 +344,7 @@ class Timer {
       const clock = this.clock(call, workload, chosen, layouts, known);
       for (const one of this.candidates(call, clock)) {
         const work = clock.demand(one.placement.widths, one.tiles);
-        const launched = py.replace(clock.launched(one.launch), { blocks_per_sm: Math.max(1, one.blocks) });
+        const launched = clock.launched(one.launch, one.fit);
         const seconds = clock.seconds_over(work, launched);
         const rank = [seconds, work.reduce((sum, demand) => sum + demand.requested_bytes, 0), -one.key, one.shared, one.launch.warps];
         const found = { rank, one, clock, chosen, idle: clock.idle(work) };
@@ -355,7 +356,7 @@ class Timer {
     ties = ties.filter(tied);
     const least = Math.min(...ties.map(({ idle }) => idle));
     const { one, clock, chosen } = ties.filter(({ idle }) => idle === least).reduce((a, b) => (before(b.rank, a.rank) ? b : a));
-    const timed = clock.timed(one.tiles, one.placement, one.launch, one.blocks);
+    const timed = clock.timed(one.tiles, one.placement, one.launch, one.fit);
     return { timed, clock, chosen, known, shipped: null, layouts };
   }
 

@@ -77,6 +77,7 @@ const py = (() => {
     tolist: (it) => [...it],
     split: (it, by) => it.split(by),
     issuperset: (it, other) => [...py.iter(other)].every((one) => py.in(one, it)),
+    bit_length: (it) => (it > 0 ? Math.floor(Math.log2(it)) + 1 : 0),
     isdigit: (it) => /^\d+$/.test(it),
   };
 
@@ -88,6 +89,7 @@ const py = (() => {
     floordiv: both((a, b) => Math.floor(a / b), wrong("quotient")),
     mod: both((a, b) => ((a % b) + b) % b, wrong("remainder")),
     shl: (a, b) => a * 2 ** b,
+    shr: (a, b) => Math.floor(a / 2 ** b),
     pow: both((a, b) => a ** b, wrong("power")),
     bor: (a, b) => (a instanceof Map ? py.merge(a, b) : a instanceof Set ? new Set([...a, ...b]) : typeof a === "function" || Array.isArray(a) ? [a, b].flat() : Boolean(a) || Boolean(b)),
     band: (a, b) => (a instanceof Set ? new Set([...a].filter((one) => py.in(one, b))) : Boolean(a) && Boolean(b)),
@@ -168,6 +170,14 @@ const py = (() => {
     },
     column: wrong("column"),
     m: (name, it, ...rest) => (it === null || typeof it !== "object" || it instanceof Map || it instanceof Set || Array.isArray(it) || it instanceof Column ? METHODS[name](it, ...rest) : it[name](...rest)),
+    memo: (f) => { // of a function whose arguments are numbers and texts
+      const known = new Map();
+      return Object.assign((...given) => {
+        const key = JSON.stringify(given);
+        if (!known.has(key)) known.set(key, f(...given));
+        return known.get(key);
+      }, { params: f.params });
+    },
     named: (f, names) => Object.assign(f, { params: names }),
     call: (f, given, words) => {
       if (f.prototype instanceof Error) return new f(...given);

@@ -93,10 +93,10 @@ class TileMap {
     const { timer } = window.iomodel.page;
     const all = new Map();
     for (const one of timer.candidates(view.call, pass.clock)) {
-      const launched = py.replace(pass.clock.launched(one.launch), { blocks_per_sm: Math.max(1, one.blocks) });
+      const launched = pass.clock.launched(one.launch, one.fit);
       const seconds = pass.clock.seconds_over(pass.clock.demand(one.placement.widths, one.tiles), launched);
       const key = `${one.query},${one.key}`, known = all.get(key);
-      if (!known || seconds < known.value) all.set(key, { value: seconds, launch: one.launch, blocks: one.blocks, query: one.query, key: one.key });
+      if (!known || seconds < known.value) all.set(key, { value: seconds, launch: one.launch, blocks: one.fit.blocks_per_sm, query: one.query, key: one.key });
     }
     if (!all.size) return "No tile fits these kernels.";
     const sizes = (name) => [...new Set([...all.values()].map((one) => one[name]))].sort((a, b) => a - b);

@@ -20,6 +20,7 @@ from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.fit import ALONE
 from iomodel.placement.implementations import stand_in
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import assembled, estimate
@@ -113,7 +114,7 @@ def _cost(change: Change, sizes: Mapping[str, int]) -> Cost:
 def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
     """Estimate tiles that do not fit, as if all their data were as fast as on-chip memory."""
     sizes = {name: size for name, size in cost.tiles.items() if name not in LAUNCH_NAMES}
-    timed = [clock_of(change, device).timed(sizes, None, None, 1)]
+    timed = [clock_of(change, device).timed(sizes, None, None, ALONE)]
     return assembled(_question(change, device), lambda: cost, timed, sizes)
 
 
