@@ -139,13 +139,16 @@ def rates(device: Hardware, dtype: str) -> Rates:
     have = _Figures(device)
     known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
     wanted = f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
-    peak = have.boosted * have.needed(f"compute.peak.{dtype}", wanted) if dtype else NO_PRODUCTS
+    per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
+    peak = NO_PRODUCTS
+    if dtype:
+        listed = have.needed(f"compute.peak.{dtype}", wanted)
+        peak = max(have.sustained(listed, f"compute.{per_clock}", width), have.get(f"measured.best_gemm_{dtype}", 0.0))
     bandwidth = have.needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
     matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
     fp32 = have.get("compute.peak.fp32")
-    fp32 = None if fp32 is None else have.boosted * fp32
+    fp32 = None if fp32 is None else have.sustained(fp32, "compute.fp32_per_clock_per_sm", 2.0)
     units = have.get("compute.units")
-    per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
     sm_matrix = have.of_one_sm(f"compute.{per_clock}", peak, width)
     sm_warp = have.of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
@@ -159,7 +162,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
     reached, assumed_products = matrix, None
     if not device.simulated and dtype:
         reached, assumed_products = _reached(
-            have, dtype, matrix, device.compute_capability or device.architecture or ""
+            have, dtype, matrix, peak, device.compute_capability or device.architecture or ""
         )
     return Rates(
         dtype=dtype,
@@ -205,11 +208,8 @@ class _Figures(dict[str, float]):
         clock = next((self[path] for path in (f"compute.clock.{name}" for name in names) if path in self), None)
         if clock is None and all(path in self for path in (*_PEAK, "compute.units")):
             clock = self[_PEAK[0]] / self[_PEAK[1]] / self["compute.units"]  # the clock implied by the peak
-        above = [self[best] / self[peak] for best, peak in _BEST.items() if {best, peak} <= self.keys()]
-        self.boosted = max(1.0, *above, 1.0)
-        """Clock of the card over that of its datasheet, where products exceed the datasheet's peak [-]."""
         if clock is not None:
-            self["clock"] = clock * self.boosted
+            self["clock"] = clock
 
     def needed(self, path: str, text: str) -> float:
         """Look up a figure, or raise SpecError."""
@@ -224,6 +224,11 @@ class _Figures(dict[str, float]):
     def product(self, *paths: str) -> float | None:
         """Multiply figures; None if one is not on file."""
         return math.prod(self[path] for path in paths) if all(path in self for path in paths) else None
+
+    def sustained(self, listed: float, per_clock: str, times: float) -> float:
+        """Return a datasheet's rate, or that of all SMs at the clock that the card sustains where it is above."""
+        paths = per_clock, "compute.clock.sustained", "compute.units"
+        return max(listed, times * (self.product(*paths) or 0.0))
 
     def of_one_sm(self, per_clock: str, whole: float | None, times: float = 1.0) -> float | None:
         """Compute the rate of one SM, which is independent of their number where a rate per clock is on file."""
@@ -247,9 +252,8 @@ def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, t
     return min(bandwidth, measured), seen if last is None or seen is None else min(last, seen), tuple(assumed)
 
 
-def _reached(have: _Figures, dtype: str, matrix: float, architecture: str) -> tuple[float, str | None]:
+def _reached(have: _Figures, dtype: str, matrix: float, peak: float, architecture: str) -> tuple[float, str | None]:
     """Return the most that products of a dtype reach [FLOP/s], and what is assumed for it."""
-    peak = have.boosted * have[f"compute.peak.{dtype}"]
     if matrix < peak:
         return matrix, None
     for best in (f"measured.best_gemm_{dtype}", *(["measured.best_gemm_bf16"] if dtype == "fp16" else ())):
@@ -258,7 +262,7 @@ def _reached(have: _Figures, dtype: str, matrix: float, architecture: str) -> tu
     share = REACHED.get(architecture, 1.0)
     for best, other in _BEST.items():
         if best in have and other in have:
-            share = have[best] / have[other] / have.boosted
+            share = min(1.0, have[best] / have[other])
             break
     of_peak = "the datasheet's peak" if share == 1 else f"{percent(share)} of the peak"
     return min(matrix, share * peak), f"{dtype} products at {of_peak} at most (none measured)"

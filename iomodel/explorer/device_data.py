@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from iomodel.devices.device import Hardware, hardware
 from iomodel.devices.quantity import Quantity
+from iomodel.devices.rates import has_rates, rates
 from iomodel.workloads.call import DType
 
 
@@ -27,6 +28,9 @@ def device(gpu: Hardware) -> dict[str, Any]:
         return {"value": _whole(figure.value), "source": ", ".join(figure.source), **doubt}
 
     peaks = {name: plain(f"compute.peak.{name}") for name in get_args(DType)}
+    for name, figure in peaks.items():
+        if figure is not None and has_rates(gpu, name):
+            figure["value"] = _whole(rates(gpu, name).peak)  # a card may reach more than its datasheet states
     data = {
         "name": gpu.name,
         "alignment": gpu.tile_alignment,

@@ -229,7 +229,8 @@ class LayerClock:
     def _reached(self, known: Rates) -> float:
         """Return the rate that a long product reaches [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
-        measured = known.reached and known.assumed_products is None and not (self.engines and known.asynchronous)
+        # Asynchronous units are slowed in their waves instead.
+        measured = known.reached and known.assumed_products is None and not known.asynchronous
         on_file = known.reached if measured else known.peak
         share = shares.get(known.dtype)
         reached = known.matrix if known.matrix < known.peak else on_file if share is None else share * known.peak
@@ -335,7 +336,8 @@ class LayerClock:
             return flops / reached
         last = 2 * tile.block_m * tile.block_n * ceil_div(layers[0].in_features, tile.splits)
         of_sm = known.peak / known.units if known.sm_matrix is None else known.sm_matrix  # whatever the number of SMs
-        return (flops + LAST_WAVE * last * known.peak / of_sm) / reached
+        together = min(known.peak, of_sm * known.units)
+        return (flops + LAST_WAVE * last * together / of_sm) / reached
 
     def _conversion(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""

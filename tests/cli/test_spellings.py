@@ -165,7 +165,7 @@ def test_every_name_of_the_table_is_a_name_of_the_product():
     assert names - taken - offered - {*COMMANDS, *WEIGHT_SIZE} == UNTYPED
 
 
-UNTYPED = {"context_parallel", "price_per_hour", "prices", "arrival"}
+UNTYPED = {"price_per_hour", "prices", "arrival"}
 """Names of parameters in Python and of columns of traces, which no option of a command has."""
 
 

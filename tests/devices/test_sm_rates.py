@@ -20,6 +20,7 @@ def test_all_sms_together_reach_the_peak(name):
             # A datasheet counts fp32 at the boost clock, and products at a clock that a capped board may not sustain.
             counted = clocks[2] if dtype == "fp32" else clocks[1] or clocks[2]
             slower = known.clock / counted.value if counted and (dtype == "fp32" or clocks[0]) else 1
+            slower = min(1, slower)  # a card that sustains more than the datasheet's clock has its peaks at that clock
             off = 0.15 if (name, dtype) in DOUBTFUL else 0.1
             assert known.units * known.sm_matrix == pytest.approx(known.peak * slower, rel=off)
             assert known.sm_warp_matrix <= known.sm_matrix

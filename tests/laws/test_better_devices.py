@@ -49,7 +49,7 @@ def test_products_are_faster_by_what_binds_them(rows: int) -> None:
 @pytest.mark.parametrize("verb", ["solve", "estimate", "check"])
 @pytest.mark.parametrize("name", ["flash2", "flash3", "split_kv"])
 def test_a_block_of_too_few_threads_is_refused_by_its_field(verb: str, name: str) -> None:
-    few = edited(hardware("h100-sxm5"), {"limits.threads_per_block": 64})
+    few = edited(hardware("h100-sxm5"), {"limits.threads_per_block": 16})
     tiles = [{"block_q": 64, "block_kv": 64}] if verb == "check" else []
-    with pytest.raises(IOModelError, match=r"^limits\.threads_per_block: 64 threads on .*; allowed: \d+ or more"):
+    with pytest.raises(IOModelError, match=r"^limits\.threads_per_block: 16 threads on .*; allowed: \d+ or more"):
         getattr(iomodel, verb)(name, CALL, few, *tiles)

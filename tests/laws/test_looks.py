@@ -35,7 +35,7 @@ def test_a_repr_is_short(name: str) -> None:
 def test_a_repr_is_the_answer() -> None:
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     assert repr(iomodel.solve("flash3", w, GPU)) == (
-        "<Solution flash3, flash-attention-3 on h100-sxm5: 192 x 96, 12 warps, 869.5 us>"
+        "<Solution flash3, flash-attention-3 on h100-sxm5: 192 x 96, 12 warps, 870.5 us>"
     )
     assert repr(iomodel.cost("flash2", w, block_q=128, block_kv=64)) == "<Cost flash2: 128 x 64, 4,497,342,464 B>"
     split = iomodel.solve("split_kv", w.replace(q_len=1, kv_len=131072, mask="full"), GPU)

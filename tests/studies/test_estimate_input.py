@@ -31,7 +31,11 @@ TILES = {"block_q": 64, "block_kv": 64}
         (InputError, "workload: 3 given", {"workload": 3}),
         (SpecError, "compute.peak.fp8: a100-sxm4-80gb lacks it", {"workload": W.model_copy(update={"dtype": "fp8"})}),
         (InfeasibleError, "they exceed shared memory by .* B", {"tiles": {"block_q": 512, "block_kv": 512}}),
-        (InfeasibleError, "they exceed registers by", {"tiles": {"block_q": 256, "block_kv": 128, "warps": 4}}),
+        (
+            InfeasibleError,
+            "they exceed registers by",
+            {"algorithm": "fa2", "tiles": {"block_q": 256, "block_kv": 128, "warps": 4}},
+        ),
         (InfeasibleError, "^block_q: 60 given; allowed: multiples of 64", {"tiles": {"block_q": 60, "block_kv": 64}}),
         (
             InfeasibleError,

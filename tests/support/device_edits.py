@@ -11,7 +11,8 @@ from iomodel.devices.quantity import Quantity
 
 OF_ONE_SM = ("compute.fp16_per_clock_per_sm", "compute.fp32_per_clock_per_sm")
 """Rates of one SM, without which the SMs share out the rates of the chip."""
-OF_THE_CHIP = ("compute.peak.", "compute.exp", "measured.exp", "measured.gemm_", "measured.best_gemm_")
+MEASURED_TOGETHER = ("measured.exp", "measured.gemm_", "measured.best_gemm_")
+OF_THE_CHIP = ("compute.peak.", "compute.exp", *MEASURED_TOGETHER)
 """Beginnings of the paths of rates of all SMs together."""
 
 
@@ -83,7 +84,8 @@ def bettered(device: Hardware, path: str, factor: float) -> Hardware:
     value = figure.value * (factor if direction(path) == "higher" else 1 / factor)
     if isinstance(figure.value, int):
         value = max(int(value), 1 if figure.value else 0)
-    shared_out = path == "compute.units" and not all(each in device.quantities for each in OF_ONE_SM)
-    if shared_out:
-        device = scaled(device, lambda other: other.startswith(OF_THE_CHIP), value / figure.value)
+    if path == "compute.units":  # what was measured on all SMs together, or is on file for them alone
+        of_one_sm = all(each in device.quantities for each in OF_ONE_SM)
+        together = MEASURED_TOGETHER if of_one_sm else OF_THE_CHIP
+        device = scaled(device, lambda other: other.startswith(together), value / figure.value)
     return edited(device, {path: value})

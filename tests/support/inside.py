@@ -74,6 +74,7 @@ from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for, stand_in
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
+from iomodel.placement.triton_launch import compiled_fit, repeats
 from iomodel.planning.service import as_service
 from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families

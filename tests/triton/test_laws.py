@@ -12,11 +12,10 @@ import triton.language as tl
 
 import iomodel
 from iomodel import InputError
-from iomodel.placement.triton_launch import compiled_fit, repeats
 from iomodel.triton import count
 from iomodel.triton import seconds as timed
 from iomodel.triton.kernel_memory import KernelMemory
-from tests.support.inside import as_device, check_triton, device_of
+from tests.support.inside import as_device, check_triton, compiled_fit, device_of, repeats
 
 CALL = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128, dtype="fp16")
 A100 = as_device("a100-sxm4-80gb")
