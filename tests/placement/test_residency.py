@@ -392,7 +392,7 @@ def test_shipped_tiles_have_the_least_traffic_at_their_occupancy() -> None:
             equal[row["architecture"], w.head_dim, mask] = ours.cost.hbm_bytes == theirs.hbm_bytes
             unbound = iomodel.solve("fa2", w, device, min_blocks_per_sm=blocks, objective="traffic")
             free += unbound.cost.hbm_bytes == theirs.hbm_bytes
-    # Two are measured choices, 64 x 64 where 128 x 64 would leave an SM as many blocks; sm_120 has the tiles of an A100.
+    # Measured choices, 64 x 64 where 128 x 64 would leave an SM as many blocks; sm_120 has the tiles of an A100.
     measured = {("sm_86", 96, "causal"), ("sm_89", 96, "causal")}
     inherited = {("sm_120", 128, "full"), ("sm_120", 128, "causal")}
     assert {case for case, same in equal.items() if not same} == measured | inherited
