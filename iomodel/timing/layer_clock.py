@@ -229,11 +229,8 @@ class LayerClock:
     def _reached(self, known: Rates) -> float:
         """Return the rate that a long product reaches [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
-        # Asynchronous units are slowed in their waves instead.
-        measured = known.reached and known.assumed_products is None and not known.asynchronous
-        on_file = known.reached if measured else known.peak
         share = shares.get(known.dtype)
-        reached = known.matrix if known.matrix < known.peak else on_file if share is None else share * known.peak
+        reached = known.matrix if known.matrix < known.peak else _best(known) if share is None else share * known.peak
         if not self.engines and known.reached and known.assumed_products is None and reached < known.matrix:
             reached = max(reached, known.reached)
         return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
@@ -336,8 +333,7 @@ class LayerClock:
             return flops / reached
         last = 2 * tile.block_m * tile.block_n * ceil_div(layers[0].in_features, tile.splits)
         of_sm = known.peak / known.units if known.sm_matrix is None else known.sm_matrix  # whatever the number of SMs
-        together = min(known.peak, of_sm * known.units)
-        return (flops + LAST_WAVE * last * together / of_sm) / reached
+        return (flops + LAST_WAVE * last * _best(known) / of_sm) / reached
 
     def _conversion(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""
@@ -357,6 +353,12 @@ class LayerClock:
             work_by_layer.append([in_waves(demand, layer, tile, known) for demand in work])
         for parts in zip(*work_by_layer, strict=True):
             yield parts[0] if len(parts) == 1 else added(parts)
+
+
+def _best(known: Rates) -> float:
+    """Return the best product on file, else the peak [FLOP/s]; asynchronous units are slowed in their waves instead."""
+    measured = known.reached and known.assumed_products is None and not known.asynchronous
+    return known.reached if measured else known.peak
 
 
 def _peak(known: Rates) -> float:
