@@ -110,7 +110,7 @@ def _unknown(name: str) -> UnknownNameError:
 def _likely(given: str) -> list[str]:
     """List the models that a name may mean: those of its family, and of its version and size where it has a size.
 
-    >>> _likely("llama-2-7b"), _likely("qwen2.5-32b"), _likely("Meta-Llama-3-8B")
+    >>> _likely("llama-2-3b"), _likely("qwen2.5-9b"), _likely("Meta-Llama-3-8B")
     ([], [], ['llama-3-8b'])
     """
     words, versions, sizes = _told(given)

@@ -69,7 +69,7 @@ def list_implementations(
     Examples
     --------
     >>> list_implementations("flash3", "h100-sxm5")
-    ['flash-attention-3', 'textbook']
+    ['flash-attention-3', 'cudnn-hopper', 'textbook']
     >>> list_implementations("flash3", "b200")
     ['textbook']
     >>> list_implementations("gemm", "b200")

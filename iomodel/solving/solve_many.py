@@ -91,7 +91,7 @@ def solve_array(
     >>> w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     >>> found = iomodel.solve_array("flash3", w, "h100-sxm5", q_len=[4096, 8192])
     >>> [f"{seconds * 1e6:.1f}" for seconds in found.seconds], found.tiles["block_q"].tolist()
-    (['242.7', '869.5'], [192, 192])
+    (['243.2', '870.5'], [192, 192])
     >>> call = iomodel.Attention(q_len=4096, head_dim=64)
     >>> iomodel.solve_array("flash2", call, sram_elements=[25600, 51200], lse=False).hbm_bytes
     array([24117248, 12582912])

@@ -294,11 +294,11 @@ def _dirty(demand: KernelWork, streamed: Any, share: float, most: float) -> Any:
     """Estimate the bytes of earlier kernels that a kernel writes back [B].
 
     What it streams evicts as many lines of earlier kernels, of which a share is to be written back. A kernel that
-    writes leaves lines of its own behind instead; half of what its blocks move once are writes. More splits write more
-    partial results, and evict no fewer lines.
+    writes leaves lines of its own behind instead, so that more of what its blocks move once saves no more than it
+    moves. More splits write more partial results, and evict no fewer lines.
     """
     once = sum(moved.requested for moved in demand.moved if moved.along) / demand.parts
-    return larger(0.0, smaller(most, share * streamed) - 2 * once)
+    return larger(0.0, smaller(most - once, share * streamed - (1 + share) * once))
 
 
 def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from random import Random
 from types import SimpleNamespace
@@ -115,7 +116,9 @@ def triton(rng: Random) -> Case:
         keep = iomodel.triton.pruner(call, device, names=names, kernel=kernel, top=top, version="3.9.0")
         if use == 1:
             return keep.perf_model(**{str(key): size for key, size in arguments.items()}, BLOCK_M=64, BLOCK_N=32)
-        return keep(configs, arguments)
+        with warnings.catch_warnings():  # a list that cannot be judged is kept, with a warning
+            warnings.simplefilter("ignore", UserWarning)
+            return keep(configs, arguments)
 
     shown = [vars(config) for config in configs]
     told = f"{fields!r:.800}, {device}, top {top}, {kernel}, {names}, {shown!r:.600}, {arguments}, use {use}"
@@ -130,13 +133,13 @@ def simulation(rng: Random) -> Case:
     fields = changed(rng, RIGHT)
     if rng.random() < 0.5:
         columns = {"arrival": [0.0, 0.5, 1.0], "prompt": [64, 65, 66], "output": [1, 2, 3]}
-        fields = {"trace": changed(rng, columns), "batch": 2}
+        fields = {"arrivals": changed(rng, columns), "batch": 2}
     for name in ("prompt", "output", "requests", "token_budget"):  # what is right and large takes long
         if isinstance(fields.get(name), int) and 200 < fields[name] <= 10**6:
             fields[name] = 200
     policy = rng.choice(("prefill-first", "chunked", "x"))
     told = f"simulate({fields!r:.1500}, policy={policy})"
     run: Callable[[], object] = lambda: iomodel.simulate("llama-3-8b", "h100-sxm5", policy=policy, **fields).to_json()  # noqa: E731
-    if not {*RIGHT, "trace"} >= fields.keys():  # no such argument, says Python
-        fields = {name: entry for name, entry in fields.items() if name in {*RIGHT, "trace"}}
+    if not {*RIGHT, "arrivals"} >= fields.keys():  # no such argument, says Python
+        fields = {name: entry for name, entry in fields.items() if name in {*RIGHT, "arrivals"}}
     return Case("simulations", told, lambda: answered(run))

@@ -89,7 +89,7 @@ def serving(rng: Random) -> Case:
             pools = iomodel.disaggregate(model, device, "h100-sxm5", link=rate, price=prices, **given)  # type: ignore[arg-type]
             return str(pools), pools.to_json()
         if use == 5:
-            given["price_per_hour"] = rate
+            given["price"] = rate
         count = given["layout"].devices if "layout" in given else 1
         plan = iomodel.plan(model, device, count=count, **given)  # type: ignore[arg-type]
         return plan.to_json() if use < 3 else str(iomodel.planning.engine_flags(plan, engine))

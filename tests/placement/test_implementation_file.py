@@ -8,6 +8,7 @@ import pytest
 
 import iomodel
 from iomodel.placement.implementation_file import read_implementation
+from tests.support.inside import TIE
 
 W = iomodel.Attention(heads=8, kv_heads=2, q_len=2048, head_dim=128)
 TEXT = """
@@ -40,8 +41,9 @@ def test_a_file_is_taken_where_a_name_is(tmp_path: Path) -> None:
     assert mine.residency["forward"][0].shared == shipped.residency["forward"][0].shared
     assert mine.residency["forward"][0].phases == shipped.residency["forward"][0].phases
     best, known = (iomodel.solve("flash2", W, "a100-sxm4-80gb", implementation=k) for k in (path, shipped))
-    assert (best.implementation, best.tiles, best.seconds) == ("my-kernel", known.tiles, known.seconds)
     tile = {"block_q": 64, "block_kv": 64, "warps": 4, "stages": 1}
+    assert (best.implementation, best.tiles) == ("my-kernel", tile)  # the one that it ships, as fast as the best
+    assert best.seconds == pytest.approx(known.seconds, rel=TIE)
     assert iomodel.estimate("flash2", W, "a100-sxm4-80gb", implementation=path).tiles == tile
     assert iomodel.check("flash2", W, "a100-sxm4-80gb", tile, path).fits
 
