@@ -36,8 +36,8 @@ def host(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
     for frame in frames(tab):
         frame.wait_for_function("document.documentElement.dataset.ready")
     yield tab
-    assert said == []
     tab.context.close()
+    assert said == []
 
 
 def frames(tab: Any) -> list[Any]:
