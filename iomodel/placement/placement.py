@@ -63,7 +63,7 @@ class Placement(NamedTuple):
     @property
     def widths(self) -> tuple[int, int]:
         """Compiled widths of the rows of Q and K, and of V [elements]."""
-        return self.padded.numbers["head_dim"], self.padded.numbers["value_dim"]
+        return self.padded.head_dim, self.padded.value_dim
 
     def at_points(self, calls: Any) -> Placement:
         """Return the placement for many calls, whose numbers are arrays."""

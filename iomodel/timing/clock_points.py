@@ -39,6 +39,16 @@ class PointCalls:
         return self.numbers["kv_len"]
 
     @property
+    def head_dim(self) -> Any:
+        """Width of a row of Q and K [elements]."""
+        return self.numbers["head_dim"]
+
+    @property
+    def value_dim(self) -> Any:
+        """Width of a row of V and O [elements]."""
+        return self.numbers["value_dim"]
+
+    @property
     def page_size(self) -> Any:
         """Keys of a page [rows]."""
         return self.numbers["page_size"]
