@@ -114,8 +114,6 @@ class Residency(Record):
     parts : int
         Tiles of scores of a block that overlap like blocks, whatever its warps: 2 if products of one tile run while
         warps compute the softmax of another [-].
-    repeated : bool
-        True if warps without rows of their own compute those of others again.
     restaged : bool
         True if each product of a trip requests its operands from the L2 anew, and adds there to results that no phase
         holds in registers.
@@ -154,7 +152,6 @@ class Residency(Record):
     instruction_rows: int = 64
     parts: int = 1
     narrowest: int = 0
-    repeated: bool = False
     restaged: bool = False
     most_blocks: int = 0
     added_clocks: float = 0.0

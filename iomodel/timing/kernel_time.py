@@ -212,9 +212,6 @@ def elapsed(
     """
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     caches = Caches.of(rates)
-    rows = launched.layout.repeated
-    if rows and demand.products and demand.outer is not None and anywhere(rows * launched.warps > demand.outer[1]):
-        demand = demand.repeated(larger(1, ratio(rows * launched.warps, demand.outer[1])))
     leaving, streamed = _in_phase(demand, workload, packed, caches, at_once, execution)
     inside: set[str] = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:

@@ -41,9 +41,6 @@ class WarpLayout:
         Rows of a product that one instruction of warps together computes, for which it reads the second operand once.
     accumulates : bool
         True if products accumulate in tensor memory.
-    repeated : int
-        Rows of a product for each warp of a scheduler, below which warps compute the rows of others again [-]; 0 for
-        warps that wait instead.
     restaged : frozenset, optional
         Results in registers, of a kernel whose products request their operands and other sums from the L2 anew.
     most_blocks : int
@@ -61,7 +58,6 @@ class WarpLayout:
     added: bool = False
     instruction_rows: int = 64
     accumulates: bool = False
-    repeated: int = 0
     restaged: frozenset[Pair] | None = None
     most_blocks: int = 0
     added_clocks: float = 0.0
@@ -87,7 +83,6 @@ class WarpLayout:
             residency.transposed,
             any(dtype == "fp32" for _, dtype in residency.shared_axes),
             residency.instruction_rows,
-            repeated=residency.instruction_rows if residency.repeated else 0,
             restaged=residency.result_axes if residency.restaged else None,
             most_blocks=residency.most_blocks,
             added_clocks=residency.added_clocks,
