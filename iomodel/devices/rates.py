@@ -96,6 +96,11 @@ class Rates:
     simulated: bool = False
 
     @property
+    def best_product(self) -> float:
+        """The best product measured [FLOP/s]; 0 where none is on file."""
+        return self.reached if self.assumed_products is None else 0.0
+
+    @property
     def last_cache(self) -> int | None:
         """Capacity of the last cache before DRAM [B]; None if the file has no L2."""
         return self.l2_capacity if self.l2_capacity is None or self.llc_capacity is None else self.llc_capacity

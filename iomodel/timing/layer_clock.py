@@ -231,8 +231,8 @@ class LayerClock:
         shares = REACHED.get(self.device.architecture or "", NARROW)
         share = shares.get(known.dtype)
         reached = known.matrix if known.matrix < known.peak else _best(known) if share is None else share * known.peak
-        if not self.engines and known.reached and known.assumed_products is None and reached < known.matrix:
-            reached = max(reached, known.reached)
+        if not self.engines and reached < known.matrix:
+            reached = max(reached, known.best_product)
         return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
 
     def _without_steps(self, known: Rates) -> Parameters:
@@ -357,8 +357,7 @@ class LayerClock:
 
 def _best(known: Rates) -> float:
     """Return the best product on file, else the peak [FLOP/s]; asynchronous units are slowed in their waves instead."""
-    measured = known.reached and known.assumed_products is None and not known.asynchronous
-    return known.reached if measured else known.peak
+    return known.peak if known.asynchronous else known.best_product or known.peak
 
 
 def _peak(known: Rates) -> float:
