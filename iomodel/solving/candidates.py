@@ -26,7 +26,7 @@ from iomodel.solving.certificate import TIE
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
-from iomodel.solving.question import Question, products
+from iomodel.solving.question import Question, TimedChoice, products
 from iomodel.solving.tile_table import tile_tables
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.workloads.attention import Attention
@@ -34,6 +34,8 @@ from iomodel.workloads.workload import Shape
 
 LAUNCH = ("shared", "less_keys", "warps", "stages")
 """Columns of a candidate that an answer keeps beside its time, traffic, tiles and options."""
+ROUNDING = 1e-9
+"""Most by which the time of a tile differs from its time among others [-]."""
 PREFERENCE = ("seconds", "requested", "less_keys", "shared", "warps")
 """The quantities that decide between candidates, in this order: all of them are better when they are less."""
 
@@ -202,8 +204,11 @@ class Candidates:
         """The candidates with the one first that leaves the fewest SMs idle, of those that tie with the fastest."""
         return self._led(int(self.ties[self.columns["idle"][self.ties].argmin()])) if self.columns else self
 
-    def led_by(self, question: Question, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Candidates | None:
+    def led_by(self, question: Question, choice: TimedChoice) -> Candidates | None:
         """Put a choice of tiles, launch and options first, also one that the search has left out; None if none ties."""
+        tiles, options, seconds = choice
+        if seconds > self.columns["seconds"].min() * (1 + TIE) * (1 + ROUNDING):
+            return None
         place = self._place(tiles, options)
         if place is not None:
             return self._led(place)

@@ -80,6 +80,7 @@ def _textbook_choice(question: Question, searches: bool = True) -> Choice:
     return textbook_choice(question, searches)
 
 
+@lru_cache(maxsize=1024)
 def shipped_choice(question: Question) -> TimedChoice | None:
     """Return the shipped tile of a call with the options that its library chooses; None if none fits.
 

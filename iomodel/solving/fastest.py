@@ -67,7 +67,7 @@ def _whole(question: Question) -> Candidates:
 
 def _preferred(ranked: Candidates, question: Question) -> Candidates:
     shipped = shipped_choice(question)
-    led = None if shipped is None else ranked.led_by(question, *shipped.choice)
+    led = None if shipped is None else ranked.led_by(question, shipped)
     return ranked.filled if led is None else led
 
 
