@@ -111,8 +111,9 @@ class Transpiler(ExpressionWriter):
         head = f"function{'*' * _yields(node)} {node.name}({self.parameters(node, node.args.args)})"
         names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
         text = f"{head} {{{self.body(node)}}}\n{node.name}.params = {names!r};"
-        if any(ast.unparse(each) == "lru_cache(maxsize=16384)" for each in node.decorator_list):  # of plain arguments
-            text += f"\n{node.name} = py.memo({node.name});"
+        for each in node.decorator_list:
+            if isinstance(each, ast.Call) and ast.unparse(each.func) == "lru_cache":
+                text += f"\n{node.name} = py.memo({node.name}, {ast.unparse(each.keywords[0].value)});"
         return text
 
     def parameters(self, node: ast.FunctionDef, own: Sequence[ast.arg]) -> str:

@@ -170,11 +170,14 @@ const py = (() => {
     },
     column: wrong("column"),
     m: (name, it, ...rest) => (it === null || typeof it !== "object" || it instanceof Map || it instanceof Set || Array.isArray(it) || it instanceof Column ? METHODS[name](it, ...rest) : it[name](...rest)),
-    memo: (f) => { // of a function whose arguments are numbers and texts
+    memo: (f, most) => { // of a function whose arguments are numbers, texts and records of these
       const known = new Map();
       return Object.assign((...given) => {
         const key = JSON.stringify(given);
-        if (!known.has(key)) known.set(key, f(...given));
+        if (!known.has(key)) {
+          if (known.size === most) known.delete(known.keys().next().value); // the oldest
+          known.set(key, f(...given));
+        }
         return known.get(key);
       }, { params: f.params });
     },
