@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ from iomodel.explorer.page import static
 
 W = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
 IN_FRAME = """() => [...document.querySelectorAll("section")].filter((one) => one.offsetParent).length"""
+IN_NOTEBOOK = """async ([esm, traits]) => {
+  const { default: view } = await import(URL.createObjectURL(new Blob([esm], { type: "text/javascript" })));
+  const heard = [];
+  window.model = {
+    get: (name) => traits[name],
+    set: (name, value) => { traits[name] = value; },
+    save_changes: () => {},
+    on: (_, then) => heard.push(then), turn: (call) => { traits.call = call; heard.forEach((then) => then()); },
+  };
+  view.render({ model: window.model, el: document.querySelector("main") });
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +40,15 @@ def host(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
         "<iomodel-call id='a' src='explorer.html' call='q_len=8192&mask=causal'></iomodel-call>"
         "<iomodel-call id='b' src='explorer.html' show='time,nothing'></iomodel-call>"
     )
-    tab = browser.new_context(viewport={"width": 800, "height": 900}).new_page()
     said: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.goto((folder / "host.html").as_uri())
-    for frame in frames(tab):
-        frame.wait_for_function("document.documentElement.dataset.ready")
-    yield tab
-    tab.context.close()
+    with closing(browser.new_context(viewport={"width": 800, "height": 900})) as context:
+        tab = context.new_page()
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.goto((folder / "host.html").as_uri())
+        for frame in frames(tab):
+            frame.wait_for_function("document.documentElement.dataset.ready")
+        yield tab
     assert said == []
 
 
@@ -78,28 +90,15 @@ def test_a_widget_follows_an_answer(browser: Any, whole: Path) -> None:
     before = shown.call
     shown.follow(iomodel.solve("flash3", W, "h100-sxm5"))
     assert before != shown.call == call_of(iomodel.solve("flash3", W, "h100-sxm5"))
-    tab = browser.new_context().new_page()
-    tab.set_content("<!doctype html><title>A notebook</title><main></main>")
-    tab.evaluate(
-        """async ([esm, traits]) => {
-          const { default: view } = await import(URL.createObjectURL(new Blob([esm], { type: "text/javascript" })));
-          const heard = [];
-          window.model = {
-            get: (name) => traits[name],
-            set: (name, value) => { traits[name] = value; },
-            save_changes: () => {},
-            on: (_, then) => heard.push(then), turn: (call) => { traits.call = call; heard.forEach((then) => then()); },
-          };
-          view.render({ model: window.model, el: document.querySelector("main") });
-        }""",
-        [shown._esm, {"page": shown.page, "call": before, "show": shown.show}],
-    )
-    frame = tab.wait_for_selector("iframe").content_frame()
-    frame.wait_for_function("document.documentElement.dataset.ready")
-    assert frame.evaluate("window.iomodel.page.state.algorithm") == "flash2"
-    tab.evaluate("(call) => window.model.turn(call)", shown.call)
-    frame.wait_for_function("window.iomodel.page.state.algorithm === 'flash3'")
-    tab.context.close()
+    with closing(browser.new_context()) as context:
+        tab = context.new_page()
+        tab.set_content("<!doctype html><title>A notebook</title><main></main>")
+        tab.evaluate(IN_NOTEBOOK, [shown._esm, {"page": shown.page, "call": before, "show": shown.show}])
+        frame = tab.wait_for_selector("iframe").content_frame()
+        frame.wait_for_function("document.documentElement.dataset.ready")
+        assert frame.evaluate("window.iomodel.page.state.algorithm") == "flash2"
+        tab.evaluate("(call) => window.model.turn(call)", shown.call)
+        frame.wait_for_function("window.iomodel.page.state.algorithm === 'flash3'")
 
 
 @pytest.mark.parametrize(

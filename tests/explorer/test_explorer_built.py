@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -72,11 +73,11 @@ def test_the_page_plays_the_moves_of_every_algorithm(browser: Any, shown: Opened
         if name != "standard":  # whose drawing is of its tiled form
             assert {event.kernel for event in drawings["trace"](name).events} <= {*kernels}
         assert steps > 4
-    tab = browser.new_context().new_page()
-    tab.goto(file.as_uri() + drawings["address"]("nsa").removeprefix("../explorer-page.html"))
-    tab.wait_for_function("window.iomodel?.page.animation.count > 2")
-    assert tab.evaluate("document.getElementById('animation').getBoundingClientRect().top < innerHeight")
-    tab.context.close()
+    with closing(browser.new_context()) as context:
+        tab = context.new_page()
+        tab.goto(file.as_uri() + drawings["address"]("nsa").removeprefix("../explorer-page.html"))
+        tab.wait_for_function("window.iomodel?.page.animation.count > 2")
+        assert tab.evaluate("document.getElementById('animation').getBoundingClientRect().top < innerHeight")
 
 
 NAMED = "label, button, legend, td, code, .card strong, th[scope=col]"
