@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import iomodel
@@ -21,17 +21,18 @@ from tests.support.strategies import fraction_of_examples
 
 DEVICES = [name for name in iomodel.list_hardware() if not iomodel.hardware(name).simulated]
 ASKED = [
-    (name, kernels.name)
+    (name, kernels)
     for name in iomodel.list_algorithms()
-    for kernels in (None, *algorithm(name).implementations)
-    if kernels is not None
-] + [(name, None) for name in iomodel.list_algorithms() if algorithm(name).implementations]
+    if algorithm(name).implementations
+    for kernels in (None, *(known.name for known in algorithm(name).implementations))
+]
 FIELDS = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "mask", "direction")
 
 REFUSED = (InfeasibleError, InputError, UnknownNameError, SpecError)
 """Nothing fits, no such kernel runs on the device, or a figure of the device is missing."""
 
 Question = tuple[str, str | None, iomodel.Attention, str]
+Answer = TypeVar("Answer")
 
 
 @st.composite
@@ -52,12 +53,21 @@ def questions(draw: st.DrawFn) -> Question:
     return name, kernels, call, draw(st.sampled_from(DEVICES))
 
 
-def typed(command: str, question: Question, options: Mapping[str, Any]) -> Any:
+def answered(verb: Callable[..., Answer], question: Question) -> Answer:
+    """Return the answer of a verb; leave out a question that is refused."""
+    name, kernels, call, device = question
+    try:
+        return verb(name, call, device, implementation=kernels)
+    except REFUSED:
+        reject()
+
+
+def typed(command: str, question: Question) -> Any:
     """Return the JSON of a command for a question."""
     name, kernels, call, device = question
-    fields = {**{field: getattr(call, field) for field in FIELDS}, "hardware": device, **options}
+    fields = {**{field: getattr(call, field) for field in FIELDS}, "hardware": device}
     fields |= {} if kernels is None else {"implementation": kernels}
-    words = [word for field, value in fields.items() for word in option(field, value)]
+    words = [word for field, value in fields.items() for word in (f"--{field.replace('_', '-')}", str(value))]
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([command, name, *words, "--json"])
@@ -65,25 +75,14 @@ def typed(command: str, question: Question, options: Mapping[str, Any]) -> Any:
     return json.loads(out.getvalue())
 
 
-def option(field: str, value: Any) -> list[str]:
-    """Write an option of a command."""
-    flag = field.replace("_", "-")
-    if isinstance(value, bool):
-        return [f"--{flag}" if value else f"--no-{flag}"]
-    return [f"--{flag}", str(value)]
-
-
 @fraction_of_examples(2)
 @given(questions())
 def test_a_solution_is_the_same_by_every_door(question: Question) -> None:
     name, kernels, call, device = question
-    try:
-        found = iomodel.solve(name, call, device, implementation=kernels)
-    except REFUSED:
-        assume(False)
+    found = answered(iomodel.solve, question)
     assume(found.timed)
     assert type(found).from_json(found.to_json()) == found
-    told = typed("tiles", question, {})
+    told = typed("tiles", question)
     assert (told["tiles"], told["seconds"]) == (dict(found.tiles), found.seconds)
     assert {one: told["options"][one] for one in found.searched} == {one: found.options[one] for one in found.searched}
     together = iomodel.solve_array(name, call, device, implementation=kernels, q_len=[call.q_len])
@@ -102,12 +101,9 @@ def test_a_solution_is_the_same_by_every_door(question: Question) -> None:
 @given(questions())
 def test_an_estimate_is_the_same_by_every_door(question: Question) -> None:
     name, kernels, call, device = question
-    try:
-        found = iomodel.estimate(name, call, device, implementation=kernels)
-    except REFUSED:
-        assume(False)
+    found = answered(iomodel.estimate, question)
     assert type(found).from_json(found.to_json()) == found
-    told = typed("estimate", question, {})
+    told = typed("estimate", question)
     assert (told["tiles"], told["seconds"], told["implementation"]) == (
         dict(found.tiles), found.seconds, found.implementation,
     )  # fmt: skip
