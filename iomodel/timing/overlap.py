@@ -71,9 +71,8 @@ def times(
     joined = groups * at_once
     deepest = int(at_once.max()) if isinstance(at_once, np.ndarray) else int(at_once)
     reach = int(joined.max()) if isinstance(joined, np.ndarray) else int(joined)
-    if (
-        isinstance(warps, int) and warps == read_with[1] and not anywhere(awaited)
-    ):  # one network, of which the two read a part each
+    if isinstance(warps, int) and warps == read_with[1] and not anywhere(awaited):
+        # One network, of which the two read a part each.
         cycles = read = _cycles(_served(busy, warps), wait, max(reach, read_with[0]))
     else:
         read = _cycles(_served(busy, read_with[1]), wait, read_with[0])

@@ -36,8 +36,8 @@ class Layout(Model):
         (data-parallel attention), or a divisor of it, so that several ranks divide each expert.
     context_parallel : int
         Ranks that divide the tokens of a prompt [-], each with all layers: for a prefill of a model whose layers are
-        full attention (:func:`iomodel.planning.context_parallel`). Plans take 1; a training
-        step divides each sequence.
+        full attention (:func:`iomodel.planning.context_parallel`). Plans take 1; a training step
+        divides each sequence.
     decode_context_parallel : int
         Ranks of tensor_parallel that divide the tokens of a cache [-], in place of copies of the same head: a divisor
         of tensor_parallel, and at most its ranks for each key/value head.

@@ -19,8 +19,8 @@ from iomodel.planning.step.layout import Layout, has_experts
 SHARDS = ("none", "optimizer", "gradients", "parameters")
 """Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
 RECOMPUTE = ("none", "attention", "selective", "early-stop", "full")
-"""What backward passes run again, the least first: attention alone is selective recomputation of Megatron-LM, and
-"selective" that of torchtitan, which keeps every second product."""
+"""Kernels that backward passes run again, the fewest first: attention alone is selective recomputation of Megatron-LM,
+and "selective" that of torchtitan, which keeps every second product."""
 PRECISIONS = ("bf16", "fp8")
 GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
 """Bytes of a gradient by its type [B]."""
