@@ -42,16 +42,15 @@ OBJECTS = {
     **{name: {word.rpartition("=")[2] for word in group.names.split()} for name, group in GROUPS.items()},
 }
 """Options of parameters that are objects."""
-RENAMED = {"price_per_hour": "price", "prices": "price", "seconds": "time", "traced_heads": "heads_traced"}
-RENAMED["time_budget"] = "budget"
+RENAMED = {
+    "price_per_hour": "price", "prices": "price", "seconds": "time", "traced_heads": "heads_traced",
+    "time_budget": "budget",
+}  # fmt: skip
 """Options with a name of their own; the lengths of heads are a field of a workload."""
 SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "events", "progress", "fail", "latex"}
 """Options of what a command prints or writes, and the parameter of a progress bar."""
 ADDED = {
-    "cost": {
-        "hardware",
-        "implementation",
-    },  # the tiles of `estimate`, which the function takes
+    "cost": {"hardware", "implementation"},  # the tiles of `estimate`, which the function takes
     "train": {"context_parallel"},  # a degree of layouts that plans do not take
 }
 """Options without a parameter, with the reason."""
