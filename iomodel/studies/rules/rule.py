@@ -11,6 +11,7 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
@@ -43,6 +44,7 @@ WIDEST = 12
 """Tiles whose last keys and waves are features [-]."""
 
 
+@strict
 def rule(
     algorithm: AlgorithmLike,
     hardware: Hardware | str | Sequence[Hardware | str],
