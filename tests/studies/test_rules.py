@@ -240,11 +240,29 @@ def test_a_held_out_regret_counts_calls_that_served_no_choice(learned: Rule) -> 
     assert np.isfinite(own).all()
 
 
+def test_no_call_of_the_domain_reaches_a_launch_that_the_kernels_refuse(learned: Rule) -> None:
+    calls = SMALL.drawn(2000, 9)
+    for device in learned.devices:
+        family = Family.of(iomodel.algorithms.algorithm("flash2"), iomodel.hardware(device.hardware), None, "bf16")
+        assert np.isfinite(family.times(calls, device.launches, device.places(calls))).all()
+
+
+def test_several_splits_of_rows_that_are_packed_alone_are_refused() -> None:
+    algorithm, device = iomodel.algorithms.algorithm("split_kv"), iomodel.hardware("h100-sxm5")
+    family = Family.of(algorithm, device, "flash-attention-3", "bf16")
+    calls = Domain(head_dims=(128,), max_group=4).drawn(40, 3)
+    grouped = calls["heads"] > calls["kv_heads"]
+    one, several = Launch(128, 128, 8, 2, False), Launch(128, 128, 8, 2, False, 4)
+    times = family.times(calls, [one, several])
+    assert np.isfinite(times[0]).any()
+    assert np.isinf(times[1][grouped]).all()
+
+
 def test_a_tree_reaches_no_refused_launch_and_gains_with_each_comparison() -> None:
     random = np.random.default_rng(0)
     features = np.stack([random.integers(0, 4, 400), random.integers(0, 1000, 400)])
     losses = np.stack([np.where(features[0] < 2, 1e3, 0.1), features[1] / 1000.0, 1 - features[1] / 1000.0], axis=1)
-    root = Grower(losses, features).grown(20, losses < 100, [0])
+    root = Grower(losses, features).grown(20, losses < 100, {0: 4})
 
     def total(branch: Any, level: float) -> float:
         if not branch.halves or branch.level < level:
