@@ -18,7 +18,7 @@ import iomodel
 from iomodel.studies.rules.domain import Domain
 from iomodel.studies.rules.launches import Family, Launch
 from iomodel.studies.rules.rule_result import DeviceRule, Node, Regret, Rule
-from iomodel.studies.rules.terms import FEATURES, candidates
+from iomodel.studies.rules.terms import FEATURES, candidates, counted
 from iomodel.studies.rules.tree import Grower
 from iomodel.studies.rules.written import MOST_BYTES, name_of_function
 
@@ -137,7 +137,8 @@ def test_a_feature_is_never_negative_and_written_as_computed(feature: tuple[str,
     assert (values >= 0).all()
     for place in range(8):
         one = {letter: int(column[place]) for letter, column in letters.items()}
-        assert eval(term.text, {}, one) == int(values[place])
+        named = {word: eval(each.text, {}, one) for word, each in counted([feature]).items()}
+        assert eval(term.text, {}, {**one, **named}) == int(values[place])
 
 
 def test_the_cpp_function_decides_as_the_rule(tmp_path: Path) -> None:
@@ -298,6 +299,7 @@ def test_a_rule_reads_back_and_prints(learned: Rule) -> None:
     [
         ({"hardware": []}, "hardware: none given"),
         ({"hardware": "sim-a100"}, "hardware: sim-a100 given, for which flash2 has no kernel"),
+        ({"hardware": "mi300x", "algorithm": "gemm"}, "algorithm: gemm given; allowed: an algorithm of attention"),
         ({"hardware": "mi300x", "size": 100, "calls": 100}, "size: 100 B given; allowed: from"),
         ({"hardware": "mi300x", "calls": 99}, "calls"),
         ({"hardware": "mi300x", "domain": 3}, "domain: 3 given"),
@@ -305,7 +307,7 @@ def test_a_rule_reads_back_and_prints(learned: Rule) -> None:
 )
 def test_what_cannot_be_learned_is_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(iomodel.InputError, match=message) as refused:
-        iomodel.rule("flash2", **arguments)
+        iomodel.rule(**{"algorithm": "flash2", **arguments})
     assert "\n" not in str(refused.value)
 
 

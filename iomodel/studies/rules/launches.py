@@ -85,13 +85,16 @@ class Family:
 
         The layer has one query where the algorithm divides the keys, else as many queries as keys.
         """
+        if algorithm.answers != Attention.operation:
+            raise InputError(f"algorithm: {algorithm.name} given; allowed: an algorithm of attention, such as flash2")
         queries = 1 if "splits" in algorithm.options else KEYS
         call = Attention(batch=8, heads=32, kv_heads=8, q_len=queries, kv_len=KEYS, head_dim=128, dtype=dtype)
         question = Question.ask(algorithm, call, device, wanted)
         if not question.kernels:
+            own = "" if wanted is None else f" {getattr(wanted, 'name', wanted)}"
             raise InputError(
-                f"hardware: {device.id} given, for which {algorithm.name} has no kernel; allowed: a device of "
-                f"iomodel.kernels.list_implementations({algorithm.name!r})"
+                f"hardware: {device.id} given, for which {algorithm.name} has no kernel{own}; allowed: one on which "
+                f"'iomodel check {algorithm.name}' names a kernel"
             )
         return cls(algorithm, device, question.library, dtype)
 

@@ -18,7 +18,7 @@ from iomodel.devices.device import as_device
 from iomodel.errors import UnknownNameError
 from iomodel.studies.rules.domain import Domain
 from iomodel.studies.rules.launches import Launch
-from iomodel.studies.rules.terms import FEATURES, Term, letters_of
+from iomodel.studies.rules.terms import FEATURES, Term, counted, letters_of
 
 SUFFIXES = (".py", ".h", ".hpp", ".cpp", ".json")
 SHARE = 0.005
@@ -121,6 +121,11 @@ class DeviceRule(Record):
     shipped: Regret
     shorter: Regret
     ragged: Regret
+
+    @property
+    def counted(self) -> Mapping[str, Term]:
+        """The counts of blocks that its comparisons name."""
+        return counted((node.feature, node.numbers) for node in self.nodes)
 
     def places(self, calls: Mapping[str, Any]) -> Any:
         """Return the place of the chosen launch of each call."""
