@@ -2,9 +2,9 @@
 
     python benchmarks/rules.py [--calls 4000]
 
-The sweeps are the lists of splits in tests/measured/decisions.csv, which no rule is learned from. A rule takes the
-listed number nearest to its own; beside it stand the rules of FlashAttention as the library declares them, and a block
-for each SM. C++ needs a compiler.
+The sweeps are the lists of splits in tests/measured/decisions.csv, which no rule is learned from: a rule is learned
+for their kernel, and takes the listed number nearest to its own. Beside it stand the rules of FlashAttention as the
+library declares them, and a block for each SM. C++ needs a compiler.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import groupby
 from math import log
 from pathlib import Path
@@ -26,7 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
+from benchmarks.decisions import CUDA_CORES, REGISTERS, WARP  # noqa: E402
+from iomodel.algorithms import algorithm  # noqa: E402
 from iomodel.algorithms._front_ends import front_end  # noqa: E402
+from iomodel.algorithms._tiles import SPLITS  # noqa: E402
 
 DEVICE, KERNELS = "h100-sxm5", "flash-attention-3"
 CALLED, TIMES = 256, 400
@@ -105,8 +109,22 @@ def sweeps() -> Iterator[list[dict[str, str]]]:
                 yield listed
 
 
+def of_the_sweeps(calls: int) -> iomodel.results.Rule:
+    """Learn a rule of the kernel of the sweeps, as benchmarks/decisions.py describes it."""
+    layout = replace(REGISTERS, sizes=((1, 2, 4, 8), (WARP,)))
+    how = replace(algorithm("split_kv").execution["forward"], in_flight=CUDA_CORES)
+    kernels = iomodel.kernels.Implementation(
+        "cuda-decode",
+        residency={"forward": (layout,)},
+        execution={"forward": how},
+        searched={"splits": SPLITS, "packed": (False, True)},
+    )
+    domain = iomodel.results.Domain(max_q_len=1, max_group=8, head_dims=(128,))
+    return iomodel.rule("split_kv", DEVICE, implementation=kernels, domain=domain, calls=calls, progress=True)
+
+
 def regrets(rule: iomodel.results.Rule) -> Iterator[str]:
-    """Yield a row for each sweep: the measured regret of each rule."""
+    """Yield a row for each sweep: the splits and the measured regret of each rule."""
     names: dict[str, Any] = {}
     exec(compile(rule.text(), "rule", "exec"), names)
     units = rule.of(DEVICE).units
@@ -135,7 +153,7 @@ def main() -> None:
     for language, ratio in (("Python", python_ratio(rule)), ("C++", cpp_ratio(rule))):
         if ratio is not None:
             print(f"{language}: {ratio[0] * 1e9:.1f} ns a call, {ratio[0] / ratio[1]:.1f} empty calls")
-    print("\n".join(regrets(rule)))
+    print("\n".join(regrets(of_the_sweeps(parser.parse_args().calls))))
 
 
 if __name__ == "__main__":

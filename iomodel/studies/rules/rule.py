@@ -249,7 +249,9 @@ class Lesson:
         return replace(
             found,
             held_out=Regret.of(own, self.least),
-            shipped=Regret.of(self.family.shipped(self.judging), self.least),
+            shipped=Regret.of(self.family.shipped(self.judging), self.least)
+            if self.family.implementation.tiles
+            else none,
             shorter=self._shorter(found, places) if divides else none,
             ragged=self._ragged(found) if divides else none,
         )

@@ -104,7 +104,8 @@ class DeviceRule(Record):
     held_out : Regret
         The regret of the rule.
     shipped : Regret
-        The regret of what the library launches: its tile, with the splits of its own rule, on the same calls.
+        The regret of what the library launches: its tile, with the splits of its own rule, on the same calls; of no
+        calls where it ships no tile.
     shorter : Regret
         The regret of splits fixed at a length when half of its keys are there, as in a captured graph.
     ragged : Regret

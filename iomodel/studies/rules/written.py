@@ -77,10 +77,10 @@ def header(rule: Rule) -> Iterator[str]:
     )
     for each in rule.devices:
         own, usual = each.held_out, each.shipped
+        today = f"; as the library launches today: mean {_percent(usual.mean)}, worst {_percent(usual.worst)}"
         yield (
             f"  {each.hardware}: alike {_percent(own.alike)} of {own.calls:,} calls, mean {_percent(own.mean)}, worst "
-            f"{_percent(own.worst)}; as the library launches today: mean {_percent(usual.mean)}, worst "
-            f"{_percent(usual.worst)}"
+            f"{_percent(own.worst)}{today if usual.calls else ''}"
         )
         if each.most_splits > 1:
             half, mixed = each.shorter, each.ragged
