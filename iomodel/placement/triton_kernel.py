@@ -34,6 +34,10 @@ class Tile:
         Size of an element [B].
     chain : int
         Loads in the same iteration that the address waits for: 1 for a tile found by way of a page table [-].
+    scattered : bool
+        True if no elements are next to each other in memory, so that an access has one.
+    made : bool
+        True if the tile is not loaded: arithmetic on loaded tiles makes it, such as keys with their gates.
     """
 
     name: str
@@ -41,6 +45,8 @@ class Tile:
     columns: int
     element: int
     chain: int = 0
+    scattered: bool = False
+    made: bool = False
 
     @property
     def size(self) -> int:
@@ -55,6 +61,7 @@ class TileProduct:
     `left` and `right` name loaded tiles or results of earlier products; a result is converted to `element` bytes.
     `right_order` says how the right tile comes from memory. `carried` marks an accumulator that stays through the loop,
     `reduced` a result whose rows are reduced, as by a softmax. A product `into` another one adds to its accumulator.
+    `left_turned` says that the left operand is taken transposed.
     """
 
     name: str
@@ -68,6 +75,17 @@ class TileProduct:
     carried: bool = False
     reduced: bool = False
     into: str = ""
+    left_turned: bool = False
+
+
+@dataclass(frozen=True)
+class TileStore:
+    """A result that is stored in each iteration, `element` bytes an element."""
+
+    name: str
+    rows: int
+    columns: int
+    element: int
 
 
 @dataclass(frozen=True)
@@ -78,8 +96,8 @@ class TritonKernel:
     ----------
     resident : tuple of Tile
         Tiles loaded once and used by products in the loop.
-    loop : tuple of Tile and TileProduct
-        Loads and products of one iteration, in the order of the source.
+    loop : tuple of Tile, TileProduct and TileStore
+        Loads, products and stores of one iteration, in the order of the source.
     stored : tuple of Tile
         Results converted for their stores after the loop, one after the other.
     loops : int
@@ -92,15 +110,24 @@ class TritonKernel:
     branches : tuple of TritonKernel
         Kernels that other programs of the same launch run, as one launch has programs for dQ beside those for dK and
         dV.
+    looped : bool
+        False for products off a loop, whose tiles are loaded once.
+    results : tuple of Tile
+        Results of earlier loops that products take.
+    stages : int, optional
+        `num_stages` of the loop, where it has its own [-].
     """
 
     resident: tuple[Tile, ...]
-    loop: tuple[Tile | TileProduct, ...]
+    loop: tuple[Tile | TileProduct | TileStore, ...]
     stored: tuple[Tile, ...] = ()
     loops: int = 1
     descriptors: bool = False
     positions: bool = False
     branches: tuple[TritonKernel, ...] = ()
+    looped: bool = True
+    results: tuple[Tile, ...] = ()
+    stages: int | None = None
 
     @property
     def programs(self) -> tuple[TritonKernel, ...]:
@@ -120,7 +147,7 @@ class TritonKernel:
     @property
     def least_sum(self) -> int:
         """The fewest bytes that a product sums over; Triton compiles none below 32 B [B]."""
-        elements = {each.name: each.element for each in (*self.resident, *self.loop)}
+        elements = {each.name: each.element for each in (*self.resident, *self.loop, *self.results)}
         own = [product.depth * elements[product.left] for product in self.products]
         return min([*own, *(branch.least_sum for branch in self.branches)])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_allocation import SharedBuffer, allocated
-from iomodel.placement.triton_kernel import Tile, TileProduct, TritonKernel
+from iomodel.placement.triton_kernel import Tile, TileProduct, TileStore, TritonKernel
 from iomodel.placement.triton_schedule import LoopSchedule
 
 BARRIER = 8
@@ -104,6 +104,9 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
             if barrier is not None:
                 line.close(barrier)
             line.once(schedule.reduction(step))
+            continue
+        if isinstance(step, TileStore):
+            line.once(schedule.storing(Tile(step.name, step.rows, step.columns, step.element)))
             continue
         line.once(schedule.addresses(step))
         if not schedule.copies(step):

@@ -10,6 +10,8 @@ from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conve
 
 POINTER = 8
 """Size of an address [B]."""
+NARROWEST = 4
+"""Bytes of the narrowest asynchronous copy [B]."""
 REDUCTION = 512
 """Size of the row statistics that eight warps exchange [B]."""
 
@@ -41,8 +43,11 @@ class LoopSchedule:
     @cached_property
     def ahead(self) -> int:
         """Iterations that loads run ahead, shared among the loads of a chain [-]; 0 without a pipeline."""
-        chain = max((tile.chain for tile in self.kernel.loads if tile.chain < self.stages - 1), default=0)
-        return (self.stages - 1) // (1 + chain)
+        if not self.kernel.looped:
+            return 0
+        stages = self.stages if self.kernel.stages is None else self.kernel.stages
+        chain = max((tile.chain for tile in self.kernel.loads if tile.chain < stages - 1), default=0)
+        return (stages - 1) // (1 + chain)
 
     @cached_property
     def along_rows(self) -> bool:
@@ -52,7 +57,9 @@ class LoopSchedule:
 
     def copies(self, tile: Tile) -> int:
         """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
-        if not self.ahead or (tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile))):
+        if not self.ahead or tile.made or (tile.scattered and tile.element < NARROWEST):
+            return 0
+        if tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile)):
             return 0
         uses = len(list(self.kernel.uses(tile.name)))
         if not uses:
