@@ -36,8 +36,8 @@ class Tile:
         Loads in the same iteration that the address waits for: 1 for a tile found by way of a page table [-].
     scattered : bool
         True if no elements are next to each other in memory, so that an access has one.
-    made : bool
-        True if the tile is not loaded: arithmetic on loaded tiles makes it, such as keys with their gates.
+    made : tuple of str
+        Loaded tiles of which arithmetic makes this one, such as keys and their gates; none for a loaded tile.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Tile:
     element: int
     chain: int = 0
     scattered: bool = False
-    made: bool = False
+    made: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:

@@ -66,8 +66,8 @@ class LoopSchedule:
             return self._vectors(tile)
         if self.unit == "mma.sync":
             return self.ahead
-        # A product that reads shared memory by itself ends an iteration later, the second of two another one.
-        later = 2 if self.unit == "tcgen05" and uses > 1 else 1
+        # A product that reads shared memory by itself ends an iteration later, one that waits for another's another.
+        later = 2 if self.unit == "tcgen05" and uses > 1 and self._chained(tile) else 1
         return self.ahead + later - (self.unit == "tcgen05" and self.summed)
 
     def storing(self, result: Tile) -> int:
@@ -91,6 +91,13 @@ class LoopSchedule:
     def summed(self) -> bool:
         """True if one accumulator sums two products, of which the first is waited for."""
         return any(product.into for product in self.kernel.products)
+
+    def _chained(self, tile: Tile) -> bool:
+        """Check whether a product of a tile takes the result of an earlier product."""
+        results = {product.name for product in self.kernel.products}
+        return any(
+            tile.name in (each.left, each.right) and results & {each.left, each.right} for each in self.kernel.products
+        )
 
     def _vectors(self, tile: Tile) -> int:
         """Count the copies of a tile that reaches products by way of arithmetic, or by way of addresses."""
@@ -121,13 +128,22 @@ class LoopSchedule:
         """Compute the scratch that turns the result of an earlier product into the left operand [B]."""
         source = next((each for each in self.kernel.products if each.name == product.left), None)
         if source is None:
-            return 0
+            return self._earlier(product)
         size = product.rows * product.depth * self.element(source.element)
         if self.unit == "mma.sync":
             return 0 if self.along_rows else size
         if self.unit == "tcgen05" and not self.ahead and source.reduced and self._shared_rows(product) == 128:
             return ACCESS * WARP * self.warps  # one access of each thread at a time
         return 0
+
+    def _earlier(self, product: TileProduct) -> int:
+        """Compute the scratch that turns the result of an earlier loop into the left operand of mma.sync [B]."""
+        source = next((each for each in self.kernel.results if each.name == product.left), None)
+        if source is None or self.unit != "mma.sync":
+            return 0
+        along = balanced_warps(product.rows, product.columns, self.warps)
+        alone = len(self.kernel.products) == 1
+        return source.size if (alone and along[1] > 1) or not self.along_rows else 0
 
     def reduction(self, product: TileProduct) -> int:
         """Compute the scratch through which warps that share a row reduce it [B]."""
@@ -144,10 +160,24 @@ class LoopSchedule:
             return False
         return not self.ahead or any(self._split(tile) for tile in self.kernel.loads if tile.name == step.right)
 
+    def arranged(self, tile: Tile) -> bool:
+        """Check whether arithmetic makes a tile in the layout of its product: its loads come so from their copies.
+
+        A load of fewer elements than threads is too cheap for the compiler to arrange it anew.
+        """
+        sources = [each for each in self.kernel.loads if each.name in tile.made]
+        wide = all(self.copies(each) and each.rows * each.columns >= WARP * self.warps for each in sources)
+        return bool(sources) and wide and self.unit == "mma.sync"
+
+    def _taken_turned(self, position: int, tile: Tile) -> bool:
+        """Check whether a product takes a tile as its right one, transposed from registers."""
+        step = self.kernel.loop[position]
+        return isinstance(step, TileProduct) and step.right == tile.name and self.turned(position)
+
     def turning(self, tile: Tile) -> int:
         """Compute the scratch through which a loaded tile is transposed in registers [B]."""
         positions = list(self.kernel.uses(tile.name))
-        if not any(self.turned(position) for position in positions):
+        if not any(self._taken_turned(position, tile) for position in positions):
             return 0
         summed = "row" if self._split(tile) else "column"
         return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps, self.arch)
@@ -170,7 +200,9 @@ class LoopSchedule:
 
     def last_use(self, tile: Tile) -> int:
         """Find the last step that reads a tile from shared memory; -1 if products take it from registers."""
-        last = max((use for use in self.kernel.uses(tile.name) if not self.turned(use)), default=-1)
+        if self.arranged(tile):
+            return -1
+        last = max((use for use in self.kernel.uses(tile.name) if not self._taken_turned(use, tile)), default=-1)
         if self.element(tile.element) > tile.element:  # widened in registers as soon as it is there
             last = min(last, self.kernel.loop.index(tile))
         return last

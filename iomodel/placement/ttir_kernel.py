@@ -148,6 +148,8 @@ class KernelReader:
 
     def tile(self, name: str, value: Value, by_rows: bool, chain: int = 0, scattered: bool = False) -> Tile:
         """Describe a tile whose rows are contiguous in memory, or whose columns are."""
+        if not value.shape:
+            return Tile(name, self.one, self.one, value.element, chain)
         if len(value.shape) == 1:
             return Tile(name, self.extents.of(value, 0), self.one, value.element, chain, scattered)
         rows, columns = (-2, -1) if by_rows else (-1, -2)
@@ -220,7 +222,7 @@ class SegmentReader:
             if not self._inside(maker) or maker in self.products or maker.blocks:
                 continue
             if maker.name in LOADS:
-                if not value.shape:
+                if not value.shape and (self.segment.block is None or value.element < 4):
                     continue
                 loads.add(maker)
                 if self.segment.block is None:
@@ -330,7 +332,23 @@ class SegmentReader:
         if source in self.made:
             return self.made[source], order, None
         self.made[source] = f"made {len(self.made) + 1}"
-        return self.made[source], order, replace(self.reader.tile(self.made[source], source, True), made=True)
+        made = replace(self.reader.tile(self.made[source], source, True), made=self._sources(source))
+        return self.made[source], order, made
+
+    def _sources(self, value: Value) -> tuple[str, ...]:
+        """List the loads of tiles of which arithmetic makes one; its own name where there is none."""
+        seen: set[Value] = set()
+        pending, names = [value], []
+        while pending:
+            each = pending.pop()
+            if each in seen or each.maker is None or not self._inside(each.maker):
+                continue
+            seen.add(each)
+            if each.maker in self.names:
+                names += [self.names[each.maker]] * bool(each.shape)
+            else:
+                pending += each.maker.operands
+        return tuple(sorted(set(names))) or (self.made[value],)
 
     def _nearest(self, value: Value) -> Operation | None:
         """Find the product that a result comes from: the first on the way back, of the same shape if there is one."""
