@@ -79,8 +79,11 @@ class TileProduct:
 
 
 @dataclass(frozen=True)
-class TileStore:
-    """A result that is stored in each iteration, `element` bytes an element."""
+class PassedTile:
+    """A tile that passes through shared memory once in an iteration, `element` bytes an element.
+
+    A result that is stored does, and a loaded tile that meets a result without a product of its own.
+    """
 
     name: str
     rows: int
@@ -96,8 +99,8 @@ class TritonKernel:
     ----------
     resident : tuple of Tile
         Tiles loaded once and used by products in the loop.
-    loop : tuple of Tile, TileProduct and TileStore
-        Loads, products and stores of one iteration, in the order of the source.
+    loop : tuple of Tile, TileProduct and PassedTile
+        Loads, products and passed tiles of one iteration, in the order of the source.
     stored : tuple of Tile
         Results converted for their stores after the loop, one after the other.
     loops : int
@@ -119,7 +122,7 @@ class TritonKernel:
     """
 
     resident: tuple[Tile, ...]
-    loop: tuple[Tile | TileProduct | TileStore, ...]
+    loop: tuple[Tile | TileProduct | PassedTile, ...]
     stored: tuple[Tile, ...] = ()
     loops: int = 1
     descriptors: bool = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_allocation import SharedBuffer, allocated
-from iomodel.placement.triton_kernel import Tile, TileProduct, TileStore, TritonKernel
+from iomodel.placement.triton_kernel import Tile, TileProduct, PassedTile, TritonKernel
 from iomodel.placement.triton_schedule import LoopSchedule
 
 BARRIER = 8
@@ -105,8 +105,8 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
                 line.close(barrier)
             line.once(schedule.reduction(step))
             continue
-        if isinstance(step, TileStore):
-            line.once(schedule.storing(Tile(step.name, step.rows, step.columns, step.element)))
+        if isinstance(step, PassedTile):
+            line.once(schedule.passing(step))
             continue
         line.once(schedule.addresses(step))
         if not schedule.copies(step):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from iomodel.placement.triton_kernel import Tile, TileProduct, TritonKernel
+from iomodel.placement.triton_kernel import PassedTile, Tile, TileProduct, TritonKernel
 from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion, turning
 
 POINTER = 8
 """Size of an address [B]."""
 NARROWEST = 4
 """Bytes of the narrowest asynchronous copy [B]."""
+WIDE = 128
+"""Columns of a result that eight warps store in parts [-]."""
 REDUCTION = 512
 """Size of the row statistics that eight warps exchange [B]."""
 
@@ -57,7 +59,9 @@ class LoopSchedule:
 
     def copies(self, tile: Tile) -> int:
         """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
-        if not self.ahead or tile.made or (tile.scattered and tile.element < NARROWEST):
+        if tile.made:  # tcgen05 reads it after the iteration that makes it
+            return int(self.unit == "tcgen05" and self.ahead > 0)
+        if not self.ahead or (tile.scattered and tile.element < NARROWEST):
             return 0
         if tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile)):
             return 0
@@ -86,6 +90,18 @@ class LoopSchedule:
         else:
             along = (self.warps, 1) if self.along_rows else (1, self.warps)
         return conversion(result, along, self.warps, self.arch)
+
+    def passing(self, step: PassedTile) -> int:
+        """Compute the scratch of a tile that is stored in an iteration, or meets a result there [B].
+
+        Read off compiles: a result in tensor memory passes in four parts, with eight warps only if its rows are long.
+        """
+        tile = Tile(step.name, step.rows, step.columns, step.element)
+        if step.columns == 1:
+            return tile.size
+        if self.unit == "tcgen05":
+            return tile.size >> (2 if self.warps == 4 or step.columns >= WIDE else 0)
+        return self.storing(tile)
 
     @cached_property
     def summed(self) -> bool:

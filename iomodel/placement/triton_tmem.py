@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_kernel import TritonKernel
-from iomodel.placement.triton_schedule import instruction
+from iomodel.placement.triton_schedule import LoopSchedule, instruction
 from iomodel.placement.triton_target import TMEM_LIMIT
 
 LEAST = 32
@@ -38,12 +38,21 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
 
     A column has 128 lanes of 4 B; a tile of 64 rows takes half of them, so that two tiles may share a column.
     """
-    programs = [each for each in kernel.programs if instruction(each, arch, warps) == "tcgen05"]
-    total = max((_scanned([*_accumulators(each, stages)]) for each in programs), default=0)
+    together: list[list[Accumulator]] = []
+    for each in kernel.programs:
+        if instruction(each, arch, warps) != "tcgen05":
+            continue
+        tiles = [*_accumulators(each, LoopSchedule(each, arch, warps, stages).ahead > 0)]
+        if each.looped or not together:
+            together.append(tiles)
+        else:  # off a loop, beside the accumulators that the loop before has left
+            held = [replace(tile, name=f"{tile.name} before", start=0.0, end=inf) for tile in together[-1]]
+            together[-1] = [*held, *tiles]
+    total = max((_scanned(tiles) for tiles in together), default=0)
     return max(LEAST, 1 << (total - 1).bit_length()) if 0 < total <= TMEM_LIMIT else total
 
 
-def _accumulators(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
+def _accumulators(kernel: TritonKernel, pipelined: bool) -> Iterator[Accumulator]:
     """Iterate over the tiles in the order of the program; those of a pipelined loop all stay through it."""
     products = kernel.products
     results = {product.name: product for product in products}
@@ -59,13 +68,13 @@ def _accumulators(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
     for position, product in enumerate(products):
         if not product.carried and not product.into:
             read = readers.get(product.name, len(products))
-            start, end = (0.0, inf) if stages > 1 else (position + 0.1, read + 0.0)
+            start, end = (0.0, inf) if pipelined else (position + 0.1, read + 0.0)
             scores.append(tile(product.name, product.rows, product.columns, start, end))
         if product.left in results:
             columns = max(product.depth * results[product.left].element // 4, LEAST_OPERAND)
-            start, end = (0.0, inf) if stages > 1 else (position + 0.0, position + 0.5)
+            start, end = (0.0, inf) if pipelined else (position + 0.0, position + 0.5)
             operands.append(tile(f"{product.left} as operand", product.rows, columns, start, end, product.name))
-    if stages > 1:
+    if pipelined:
         yield from (*scores, *operands)
     else:
         yield from sorted((*scores, *operands), key=lambda each: each.start)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from iomodel.errors import InputError
-from iomodel.placement.triton_kernel import Order, Tile, TileProduct, TileStore, TritonKernel
+from iomodel.placement.triton_kernel import Order, Tile, TileProduct, PassedTile, TritonKernel
 from iomodel.placement.ttir import Block, Operation, Value
 from iomodel.placement.ttir_flow import LOADS, PRODUCTS, Extents, Neighbours, block_of, trans_order
 
@@ -230,7 +230,7 @@ class SegmentReader:
             pending += maker.operands
         return loads
 
-    def steps(self) -> Iterator[Tile | TileProduct | TileStore]:
+    def steps(self) -> Iterator[Tile | TileProduct | PassedTile]:
         """Iterate over the loads, products and stores in their order."""
         if self.segment.block is None:
             events = sorted([*self.loads, *self.products], key=lambda each: each.line)
@@ -241,9 +241,12 @@ class SegmentReader:
                 yield self._load(operation)
             elif operation in self.products:
                 yield from self._product(operation)
+            elif operation.name in LOADS and self._meets_result(operation):
+                tile = self.reader.tile("beside", operation.results[0], self._by_rows(operation))
+                yield PassedTile(tile.name, tile.rows, tile.columns, tile.element)
             elif operation.name in STORES and self.reader._is_result(operation):
                 tile = self.reader._stored(operation)
-                yield TileStore(tile.name, tile.rows, tile.columns, tile.element)
+                yield PassedTile(tile.name, tile.rows, tile.columns, tile.element)
 
     def _load(self, operation: Operation) -> Tile:
         """Describe a load."""
@@ -252,6 +255,17 @@ class SegmentReader:
         return self.reader.tile(
             self.names[operation], value, by_rows, self._chain(operation), self._scattered(operation)
         )
+
+    def _meets_result(self, operation: Operation) -> bool:
+        """Check that a loaded tile that no operand comes from is used with a result."""
+        seen = {*operation.results}
+        for each in self.segment.operations:
+            if any(value in seen for value in each.operands) and each.name not in LOADS:
+                tiles = [value for value in each.results if value.shape]
+                if any(value in self.reader.results for value in tiles):
+                    return bool(operation.results[0].shape)
+                seen.update(tiles)
+        return False
 
     def _pointer_steps(self, operation: Operation) -> tuple[int | None, ...]:
         pointer = operation.operands[0]
