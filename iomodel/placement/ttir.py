@@ -27,7 +27,7 @@ LOCATION = re.compile(r"\s+loc\(.*$")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 BRACES = re.compile(r"<?\{[^{}]*\}>?")
 VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
-ARGUMENT = re.compile(r"(%[\w$.-]+)\s*:\s*([^,()\s]+(?:<[^()]*?>)?)")
+ARGUMENT = re.compile(r"(%[\w$.-]+)\s*:\s*([^,(){}\s]+(?:<[^()]*?>)?)\s*(\{[^{}]*\})?")
 TYPE = re.compile(
     r"!tt\.tensordesc<(?:tensor<)?(?P<described>(?:\d+x)*\w+)[^>]*>+|!tt\.ptr<tensor<(?P<block>(?:\d+x)*\w+)[^>]*>+"
     r"|tensor<(?P<tensor>(?:\d+x)*(?:!tt\.ptr<\w+(?:, \d+)?>|\w+))(?P<layout>[^>]*)>"
@@ -41,7 +41,10 @@ HEADER = re.compile(r"@([\w.$\"-]+)\((.*)\)")
 
 @dataclass(eq=False)
 class Value:
-    """A value: a tile of `shape`, or a number without one; `maker` is the operation, `number` its result."""
+    """A value: a tile of `shape`, or a number without one; `maker` is the operation, `number` its result.
+
+    An argument that is a multiple of 16 is `aligned`.
+    """
 
     shape: tuple[int, ...]
     element: int
@@ -50,6 +53,7 @@ class Value:
     maker: Operation | None = None
     number: int = 0
     block: Block | None = None
+    aligned: bool = False
 
 
 @dataclass(eq=False)
@@ -155,10 +159,10 @@ class _Reader:
 
     def _arguments(self, text: str, block: Block) -> None:
         """Read the arguments of a block, each with its type."""
-        for name, kind in ARGUMENT.findall(re.sub(r"loc\([^()]*(?:\([^()]*\))*[^()]*\)", "", text)):
+        for name, kind, attributes in ARGUMENT.findall(re.sub(r"loc\([^()]*(?:\([^()]*\))*[^()]*\)", "", text)):
             types = self._types(kind)
             if types:
-                types[0].block = block
+                types[0].block, types[0].aligned = block, "tt.divisibility = 16" in attributes
                 block.arguments.append(types[0])
                 self.values[name] = types[0]
 

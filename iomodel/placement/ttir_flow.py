@@ -186,6 +186,8 @@ class Neighbours:
         elif maker.name in ("arith.addi", "tt.addptr", "arith.subi", "arith.ori", "arith.muli", "arith.extsi",
                             "arith.extui", "arith.trunci", "arith.index_cast", "tt.bitcast"):  # fmt: skip
             steps = tuple(self._combined(maker, axis, own) for axis in range(len(value.shape)))
+        elif maker.name == "arith.remsi" and _aligned(maker.operands[1]):  # whole accesses stay together
+            steps = own[0]
         elif own and all(len(each) == len(value.shape) for each in own):
             steps = tuple(
                 0 if all(each[axis] == 0 for each in own) else None for axis in range(len(value.shape))
@@ -207,6 +209,13 @@ class Neighbours:
         if maker.name == "arith.subi" and given[1] != 0:
             return None
         return 1 if sorted(map(str, given)) in (["0", "1"], ["1"]) else None
+
+
+def _aligned(value: Value) -> bool:
+    """Check that a number, or the one number of a tile, is a multiple of 16 by its argument or constant."""
+    while value.maker is not None and value.maker.name in ("tt.splat", "arith.extsi", "tt.broadcast"):
+        value = value.maker.operands[0]
+    return value.aligned if value.maker is None else bool(value.maker.constant) and not (value.maker.constant or 1) % 16
 
 
 def block_of(operation: Operation, block: Block) -> Operation | None:

@@ -299,7 +299,7 @@ class SegmentReader:
 
     def _product(self, operation: Operation) -> Iterator[Tile | TileProduct]:
         """Describe a product, and before it the operands that arithmetic makes."""
-        left, right, added = operation.operands[:3]
+        left, right = operation.operands[:2]
         result = operation.results[0]
         sides = []
         for value, is_right in ((left, False), (right, True)):
@@ -307,13 +307,19 @@ class SegmentReader:
             if made is not None:
                 yield made
             sides.append((name, order))
-        into = self.reader.products.get(added.maker, "") if added.maker in self.products else ""
+        first = self._summed(operation)
+        into = self.reader.products[first] if first is not operation else ""
         number = self.reader.extents.of
         yield TileProduct(
             self.reader.products[operation], sides[0][0], sides[1][0], number(result, -2), number(result, -1),
             number(left, -1), self._taken(operation), sides[1][1], self._carried(operation), self._reduced(operation),
             into, sides[0][1] == "turned",
         )  # fmt: skip
+
+    def _summed(self, operation: Operation) -> Operation:
+        """Find the first of the products that one accumulator sums."""
+        added = operation.operands[2].maker if len(operation.operands) > 2 else None
+        return self._summed(added) if added is not None and added in self.products else operation
 
     def _operand(self, value: Value, is_right: bool) -> tuple[str, Order, Tile | None]:
         """Name the tile that an operand is, with the order in which it comes from memory."""
@@ -324,14 +330,13 @@ class SegmentReader:
         maker = source.maker
         inside = maker is not None and self._inside(maker)
         if maker is not None and maker in self.names:
-            by_rows = self._by_rows(maker) != turned
-            order: Order = "rows" if by_rows else "turned" if turned else "columns"
+            order: Order = "turned" if turned else "rows" if self._by_rows(maker) else "columns"
             return self.names[maker], order, None
         order = "turned" if turned else "rows"
         if source in self.reader.results:
             product = self._nearest(source)
-            if product in self.products:
-                return self.reader.products[product], order, None
+            if product is not None and product in self.products:
+                return self.reader.products[self._summed(product)], order, None
             name = f"result {len(self.earlier) + 1}"
             self.earlier.append(self.reader.tile(name, source, True))
             return name, order, None
@@ -396,11 +401,16 @@ class SegmentReader:
         """Return the size of an element in the operand or the store that takes the result [B]."""
         takers = [
             value for product in self.products for value in product.operands[:2]
-            if value in self.reader.results and self._nearest(value) is operation
+            if value in self.reader.results and self._takes(value, operation)
         ]  # fmt: skip
         stored = [_stored_value(each) for each in self.segment.stored if self.reader._is_result(each)]
         same = [each for each in stored if each is not None and each.shape == operation.results[0].shape]
         return next((value.element for value in (*takers, *same) if value is not None), 4)
+
+    def _takes(self, value: Value, operation: Operation) -> bool:
+        """Check that an operand comes from a product, or from the accumulator that it adds to."""
+        product = self._nearest(value)
+        return product is not None and product in self.products and self._summed(product) is operation
 
     def _carried(self, operation: Operation) -> bool:
         """Check that a product adds to an accumulator that the loop carries."""
@@ -425,10 +435,13 @@ class SegmentReader:
         """Check that the rows of a result are reduced."""
         shape = operation.results[0].shape
         seen = set(operation.results)
+        if self._summed(operation) is not operation:
+            return False
         for each in self.segment.operations:
             if each.name == "tt.reduce" and each.operands and each.operands[0] in seen:
                 return (each.attribute("axis") or 0) == len(shape) - 1
-            if each.name not in PRODUCTS and any(value in seen for value in each.operands):
+            taken = each.operands[2:] if each.name in PRODUCTS else each.operands
+            if any(value in seen for value in taken):
                 seen.update(value for value in each.results if value.shape == shape)
         return False
 
