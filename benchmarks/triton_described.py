@@ -1,10 +1,10 @@
 """Compile the kernels of `triton_public_kernels.py` without a GPU, and write the TTIR that describes each.
 
-    pip install triton==3.9.0 fla-core==0.6.0 liger-kernel==0.8.5      # and the folders of Dao-AILab's and AITER's kernels
+    pip install triton==3.9.0 fla-core==0.6.0 liger-kernel==0.8.5   # beside the files of Dao-AILab's and AITER's kernels
     python benchmarks/triton_described.py compiles.csv --texts FOLDER [--count 60] [--seed 0] [--kernels NAME ...]
 
 Each compile goes as far as the allocation of memory and appends a row; `FOLDER/NAME.ttir` is the text of the described
-config. The configs are drawn at random, in the same order for the same seed, for eight architectures.
+config, `FOLDER/NAME.2.ttir` that of another one, for kernels with two extents of one size. The configs are drawn at random, in the same order for the same seed, for eight architectures.
 """
 
 from __future__ import annotations
@@ -40,8 +40,15 @@ def cases(kernel: PublicKernel, count: int, seed: int) -> Iterator[tuple[int, di
             yield arch, config, warps, stages
 
 
+def another(config: dict[str, int]) -> dict[str, int]:
+    """A config in which no two tiles have grown by one factor."""
+    factors = 2, 0.5, 1, 4
+    return {name: int(value * factor) for (name, value), factor in zip(config.items(), factors, strict=False)}
+
+
 def source(kernel: PublicKernel, config: dict[str, int]) -> Any:
     """The kernel with its types and constants."""
+    from triton import language
     from triton.compiler import ASTSource
 
     function = getattr(importlib.import_module(kernel.module), kernel.function)
@@ -50,6 +57,8 @@ def source(kernel: PublicKernel, config: dict[str, int]) -> Any:
     names = [parameter.name for parameter in function.params]
     constants = {**kernel.constants, **config, **dict.fromkeys(kernel.ones, 1)}
     constants = {name: value for name, value in constants.items() if name in names}
+    if constants.get("compute_type") == "bf16":
+        constants["compute_type"] = language.bfloat16
     signature: dict[str, str] = {}
     for parameter in function.params:
         name = parameter.name
@@ -141,8 +150,9 @@ def main() -> None:
         if new:
             writer.writeheader()
         for kernel in (known for known in KERNELS if known.name in given.kernels):
-            text = str(given.texts / f"{kernel.name}.ttir")
-            print(pool.apply(compiled, (kernel.name, 80, kernel.described, 4, 3, text)).get("error", text))
+            for number, config in (("", kernel.described), (".2", another(kernel.described))):
+                text = str(given.texts / f"{kernel.name}{number}.ttir")
+                print(pool.apply(compiled, (kernel.name, 80, config, 4, 3, text)).get("error", text))
             for case in cases(kernel, given.count, given.seed):
                 try:
                     writer.writerow(pool.apply_async(compiled, (kernel.name, *case)).get(120))
