@@ -97,7 +97,10 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
     for position, step in enumerate(schedule.kernel.loop):
         line.now += 1
         if isinstance(step, TileProduct):
-            line.once(schedule.operand(step))
+            operand = line.open(size, SCRATCH) if (size := schedule.operand(step)) else None
+            line.once(schedule.moved(step))
+            if operand is not None:
+                line.close(operand)
             barrier = line.open(BARRIER, PLAIN) if schedule.unit == "tcgen05" and not schedule.ahead else None
             for number in waiting.get(position, ()):
                 line.close(number)

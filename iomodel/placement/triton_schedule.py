@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iomodel.placement.triton_kernel import PassedTile, Tile, TileProduct, TritonKernel
-from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion, turning
+from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion, multiplied, turning
 
 POINTER = 8
 """Size of an address [B]."""
 NARROWEST = 4
 """Bytes of the narrowest asynchronous copy [B]."""
+PARTS = 3
+"""Halvings of the scratch through which an operand that arithmetic makes comes into tensor memory [-]."""
 WIDE = 128
 """Columns of a result that eight warps store in parts [-]."""
 REDUCTION = 512
@@ -59,8 +61,9 @@ class LoopSchedule:
 
     def copies(self, tile: Tile) -> int:
         """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
-        if tile.made:  # tcgen05 reads it after the iteration that makes it
-            return int(self.unit == "tcgen05" and self.ahead > 0)
+        if tile.made:  # where an accumulator takes it, tcgen05 reads it after the iteration that makes it
+            later = any(each.carried for each in self.kernel.products if each.right == tile.name)
+            return int(self.unit == "tcgen05" and self.ahead > 0 and later)
         if not self.ahead or (tile.scattered and tile.element < NARROWEST):
             return 0
         if tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile)):
@@ -98,7 +101,7 @@ class LoopSchedule:
         """
         tile = Tile(step.name, step.rows, step.columns, step.element)
         if step.columns == 1:
-            return tile.size
+            return tile.size * (self.warps if step.rows == 1 else 1)  # of a number, each warp has a part
         if self.unit == "tcgen05":
             return tile.size >> (2 if self.warps == 4 or step.columns >= WIDE else 0)
         return self.storing(tile)
@@ -128,7 +131,7 @@ class LoopSchedule:
 
     def _narrow(self, tile: Tile) -> bool:
         """Check whether a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
-        return tile.size < 4 * WARP * self.warps
+        return max(1, tile.rows * tile.columns // (WARP * self.warps)) * tile.element < NARROWEST
 
     def _stored(self, tile: Tile) -> bool:
         """Check whether threads store a tile: wgmma reads 8-bit elements of a sum only where they are contiguous."""
@@ -161,6 +164,19 @@ class LoopSchedule:
         alone = len(self.kernel.products) == 1
         return source.size if (alone and along[1] > 1) or not self.along_rows else 0
 
+    def moved(self, product: TileProduct) -> int:
+        """Compute the scratch that brings the accumulator of a loop into the layout of a product off it [B].
+
+        mma.sync divides the warps of a product on its own along both sides.
+        """
+        if self.kernel.looped or not product.carried or self.unit != "mma.sync" or len(self.kernel.products) > 1:
+            return 0
+        along = balanced_warps(product.rows, product.columns, self.warps)
+        before = (self.warps, 1) if product.rows >= product.columns else (1, self.warps)
+        common = multiplied(product.rows, product.columns, before) & multiplied(product.rows, product.columns, along)
+        whole = product.rows * product.columns * 4
+        return 0 if along == before else whole >> max(0, len(common) - 2)
+
     def reduction(self, product: TileProduct) -> int:
         """Compute the scratch through which warps that share a row reduce it [B]."""
         return REDUCTION if product.reduced and self._shared_rows(product) else 0
@@ -179,20 +195,28 @@ class LoopSchedule:
     def arranged(self, tile: Tile) -> bool:
         """Check whether arithmetic makes a tile in the layout of its product: its loads come so from their copies.
 
-        A load of fewer elements than threads is too cheap for the compiler to arrange it anew.
+        A vector of fewer elements than threads is too cheap for the compiler to arrange it anew.
         """
         sources = [each for each in self.kernel.loads if each.name in tile.made]
-        wide = all(self.copies(each) and each.rows * each.columns >= WARP * self.warps for each in sources)
+        wide = all(self.copies(each) and (each.columns > 1 or each.rows >= WARP * self.warps) for each in sources)
         return bool(sources) and wide and self.unit == "mma.sync"
+
+    def in_tensor_memory(self, tile: Tile) -> bool:
+        """Check whether arithmetic makes a left operand of tcgen05, which is brought into tensor memory."""
+        taken = {each.left for each in self.kernel.products} - {each.right for each in self.kernel.products}
+        return self.unit == "tcgen05" and bool(tile.made) and tile.name in taken
 
     def _taken_turned(self, position: int, tile: Tile) -> bool:
         """Check whether a product takes a tile as its right one, transposed from registers."""
         step = self.kernel.loop[position]
-        return isinstance(step, TileProduct) and step.right == tile.name and self.turned(position)
+        taken = isinstance(step, TileProduct) and step.right == tile.name != step.left
+        return taken and self.turned(position)
 
     def turning(self, tile: Tile) -> int:
         """Compute the scratch through which a loaded tile is transposed in registers [B]."""
         positions = list(self.kernel.uses(tile.name))
+        if self.in_tensor_memory(tile):
+            return tile.size >> PARTS
         if not any(self._taken_turned(position, tile) for position in positions):
             return 0
         summed = "row" if self._split(tile) else "column"
@@ -216,7 +240,7 @@ class LoopSchedule:
 
     def last_use(self, tile: Tile) -> int:
         """Find the last step that reads a tile from shared memory; -1 if products take it from registers."""
-        if self.arranged(tile):
+        if self.arranged(tile) or self.in_tensor_memory(tile):
             return -1
         last = max((use for use in self.kernel.uses(tile.name) if not self._taken_turned(use, tile)), default=-1)
         if self.element(tile.element) > tile.element:  # widened in registers as soon as it is there

@@ -43,7 +43,7 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
         if instruction(each, arch, warps) != "tcgen05":
             continue
         tiles = [*_accumulators(each, LoopSchedule(each, arch, warps, stages).ahead > 0)]
-        if each.looped or not together:
+        if each.looped or not together or all(product.carried for product in each.products):
             together.append(tiles)
         else:  # off a loop, beside the accumulators that the loop before has left
             held = [replace(tile, name=f"{tile.name} before", start=0.0, end=inf) for tile in together[-1]]
@@ -55,7 +55,8 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
 def _accumulators(kernel: TritonKernel, pipelined: bool) -> Iterator[Accumulator]:
     """Iterate over the tiles in the order of the program; those of a pipelined loop all stay through it."""
     products = kernel.products
-    results = {product.name: product for product in products}
+    results = {product.name: product.element for product in products}
+    results |= {tile.name: tile.element for tile in kernel.loads if tile.made}
 
     def tile(name: str, rows: int, columns: int, start: float, end: float, beside: str = "") -> Accumulator:
         return Accumulator(name, min(2, rows // 64), columns * max(1, rows // 128), start, end, beside)
@@ -71,7 +72,7 @@ def _accumulators(kernel: TritonKernel, pipelined: bool) -> Iterator[Accumulator
             start, end = (0.0, inf) if pipelined else (position + 0.1, read + 0.0)
             scores.append(tile(product.name, product.rows, product.columns, start, end))
         if product.left in results:
-            columns = max(product.depth * results[product.left].element // 4, LEAST_OPERAND)
+            columns = max(product.depth * results[product.left] // 4, LEAST_OPERAND)
             start, end = (0.0, inf) if pipelined else (position + 0.0, position + 0.5)
             operands.append(tile(f"{product.left} as operand", product.rows, columns, start, end, product.name))
     if pipelined:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from iomodel.errors import InputError
 from iomodel.placement.triton_kernel import Order, Tile, TileProduct, PassedTile, TritonKernel
@@ -96,7 +97,7 @@ class KernelReader:
         """Divide the kernel into loops and what is between them, each with the stores behind it."""
         segments: list[Segment] = []
         straight: Segment | None = None
-        for operation in self._flat(self.kernel.blocks[0]):
+        for operation in chain.from_iterable(map(self._flat, self.kernel.blocks)):
             if _is_loop(operation):
                 straight = None
                 body = [*self._flat(operation.blocks[-1])]
@@ -244,6 +245,9 @@ class SegmentReader:
             elif operation.name in LOADS and self._meets_result(operation):
                 tile = self.reader.tile("beside", operation.results[0], self._by_rows(operation))
                 yield PassedTile(tile.name, tile.rows, tile.columns, tile.element)
+            elif operation.name == "tt.reduce" and not operation.results[0].shape and operation.operands[0].shape:
+                number = self.reader.one
+                yield PassedTile("sum", number, number, operation.operands[0].element)
             elif operation.name in STORES and self.reader._is_result(operation):
                 tile = self.reader._stored(operation)
                 yield PassedTile(tile.name, tile.rows, tile.columns, tile.element)
@@ -301,12 +305,14 @@ class SegmentReader:
         """Describe a product, and before it the operands that arithmetic makes."""
         left, right = operation.operands[:2]
         result = operation.results[0]
+        if len(operation.operands) < 3 or len(result.shape) != 2:
+            raise InputError(f"text: a product of {len(result.shape)} axes in line {operation.line}; allowed: two")
         sides = []
-        for value, is_right in ((left, False), (right, True)):
-            name, order, made = self._operand(value, is_right)
+        for value in (right, left):
+            name, order, made = self._operand(value)
             if made is not None:
                 yield made
-            sides.append((name, order))
+            sides.insert(0, (name, order))
         first = self._summed(operation)
         into = self.reader.products[first] if first is not operation else ""
         number = self.reader.extents.of
@@ -321,7 +327,7 @@ class SegmentReader:
         added = operation.operands[2].maker if len(operation.operands) > 2 else None
         return self._summed(added) if added is not None and added in self.products else operation
 
-    def _operand(self, value: Value, is_right: bool) -> tuple[str, Order, Tile | None]:
+    def _operand(self, value: Value) -> tuple[str, Order, Tile | None]:
         """Name the tile that an operand is, with the order in which it comes from memory."""
         source, turned = value, False
         while source.maker is not None and source.maker.name == "tt.trans" and len(source.shape) == 2:
@@ -355,15 +361,17 @@ class SegmentReader:
         return self.made[source], order, made
 
     def _sources(self, value: Value) -> tuple[str, ...]:
-        """List the loads of tiles of which arithmetic makes one; its own name where there is none."""
+        """List the loads of tiles of which arithmetic makes one, and its own name for a tile from before the loop."""
         seen: set[Value] = set()
         pending, names = [value], []
         while pending:
             each = pending.pop()
-            if each in seen or each.maker is None or not self._inside(each.maker):
+            if each in seen:
                 continue
             seen.add(each)
-            if each.maker in self.names:
+            if each.maker is None or not self._inside(each.maker):
+                names += [self.made[value]] * (each in self.reader.extents.extents.tiles)
+            elif each.maker in self.names:
                 names += [self.names[each.maker]] * bool(each.shape)
             else:
                 pending += each.maker.operands
@@ -415,8 +423,8 @@ class SegmentReader:
     def _carried(self, operation: Operation) -> bool:
         """Check that a product adds to an accumulator that the loop carries."""
         block = self.segment.block
-        if block is None or len(operation.operands) < 3:
-            return False
+        if block is None:  # off a loop, to the accumulator of one
+            return operation.operands[2] in self.reader.results
         seen: set[Value] = set()
         pending = [operation.operands[2]]
         while pending:
