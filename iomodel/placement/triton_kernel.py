@@ -114,9 +114,11 @@ class TritonKernel:
         Kernels that other programs of the same launch run, as one launch has programs for dQ beside those for dK and
         dV.
     looped : bool
-        False for products off a loop, whose tiles are loaded once.
+        False for products off a loop, or under a condition in one, whose loads no pipeline runs ahead.
+    conditional : bool
+        True for products under a condition in a loop.
     results : tuple of Tile
-        Results of earlier loops that products take.
+        Results of earlier loops that products take, and accumulators of loops that products off them go on with.
     stages : int, optional
         `num_stages` of the loop, where it has its own [-].
     """
@@ -129,6 +131,7 @@ class TritonKernel:
     positions: bool = False
     branches: tuple[TritonKernel, ...] = ()
     looped: bool = True
+    conditional: bool = False
     results: tuple[Tile, ...] = ()
     stages: int | None = None
 

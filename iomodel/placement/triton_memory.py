@@ -48,7 +48,10 @@ def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> 
     line = Timeline([])
     for program in kernel.programs:
         schedule = LoopSchedule(program, arch, warps, stages)
-        resident = [number for tile in program.resident if (number := _resident(line, schedule, tile)) is not None]
+        resident = [
+            number for tile in program.resident for _ in range(schedule.forms(tile))
+            if (number := _resident(line, schedule, tile)) is not None
+        ]  # fmt: skip
         for _ in range(program.loops):
             held = _ahead(line, schedule)
             _iteration(line, schedule)
@@ -83,6 +86,7 @@ def _ahead(line: Timeline, schedule: LoopSchedule) -> list[int]:
     if schedule.unit == "tcgen05" and schedule.ahead:
         for product in schedule.kernel.products:
             held.append(line.open(BARRIER if product.into else 2 * BARRIER, PLAIN))
+    held += [line.open(schedule.operand(product), SCRATCH) for product in schedule.read_later]
     copies = [(tile, count) for tile in schedule.kernel.loads if (count := schedule.copies(tile))]
     for tile, count in copies:
         held.append(line.open(count * tile.size, _alignment(schedule, tile)))
@@ -97,7 +101,8 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
     for position, step in enumerate(schedule.kernel.loop):
         line.now += 1
         if isinstance(step, TileProduct):
-            operand = line.open(size, SCRATCH) if (size := schedule.operand(step)) else None
+            size = 0 if step in schedule.read_later else schedule.operand(step)
+            operand = line.open(size, SCRATCH) if size else None
             line.once(schedule.moved(step))
             if operand is not None:
                 line.close(operand)
@@ -115,7 +120,9 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
         if not schedule.copies(step):
             last = schedule.last_use(step)
             barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
-            if last >= position:
+            if last >= position and schedule.kernel.conditional and schedule.unit == "mma.sync":
+                line.once(step.size, _alignment(schedule, step))  # read as soon as it is there
+            elif last >= position:
                 waiting.setdefault(last, []).append(line.open(step.size, _alignment(schedule, step)))
             elif barrier is not None:  # on its way to registers
                 line.once(step.size, _alignment(schedule, step))

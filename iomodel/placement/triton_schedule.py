@@ -21,8 +21,8 @@ REDUCTION = 512
 
 
 def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
-    """Select the matrix instruction of a kernel: a wide one if the rows of every product allow it."""
-    whole = all(product.rows % 64 == 0 for product in kernel.products)
+    """Select the widest matrix instruction of a kernel: a wide one needs the rows of a product."""
+    whole = any(product.rows % 64 == 0 for product in kernel.products)
     if arch // 10 == 9 and whole and warps % 4 == 0:
         return "wgmma"
     if arch // 10 == 10 and whole and warps in (4, 8):
@@ -144,16 +144,30 @@ class LoopSchedule:
         return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 in (9, 10) else element
 
     def operand(self, product: TileProduct) -> int:
-        """Compute the scratch that turns the result of an earlier product into the left operand [B]."""
+        """Compute the scratch that turns the result of an earlier product into an operand [B].
+
+        A right operand, and a left one that is transposed, is read from shared memory.
+        """
+        results = {each.name: self.element(each.element) for each in self.kernel.products}
+        size = product.rows * product.depth * results.get(product.left, 0)
+        if product.right in results or (product.left_turned and size):
+            right = product.depth * product.columns * results.get(product.right, 0)
+            return right + (size if product.left_turned else 0)
         source = next((each for each in self.kernel.products if each.name == product.left), None)
         if source is None:
             return self._earlier(product)
-        size = product.rows * product.depth * self.element(source.element)
         if self.unit == "mma.sync":
             return 0 if self.along_rows else size
         if self.unit == "tcgen05" and not self.ahead and source.reduced and self._shared_rows(product) == 128:
             return ACCESS * WARP * self.warps  # one access of each thread at a time
         return 0
+
+    @cached_property
+    def read_later(self) -> tuple[TileProduct, ...]:
+        """The products of tcgen05 that read a transposed operand after the iteration that makes it."""
+        if self.unit != "tcgen05" or not self.ahead:
+            return ()
+        return tuple(each for each in self.kernel.products if each.carried and each.left_turned and self.operand(each))
 
     def _earlier(self, product: TileProduct) -> int:
         """Compute the scratch that turns the result of an earlier loop into the left operand of mma.sync [B]."""
@@ -169,7 +183,8 @@ class LoopSchedule:
 
         mma.sync divides the warps of a product on its own along both sides.
         """
-        if self.kernel.looped or not product.carried or self.unit != "mma.sync" or len(self.kernel.products) > 1:
+        summed = any(tile.name == f"{product.name} before" for tile in self.kernel.results)
+        if not summed or self.unit != "mma.sync" or len(self.kernel.products) > 1:
             return 0
         along = balanced_warps(product.rows, product.columns, self.warps)
         before = (self.warps, 1) if product.rows >= product.columns else (1, self.warps)
@@ -222,6 +237,17 @@ class LoopSchedule:
         summed = "row" if self._split(tile) else "column"
         return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps, self.arch)
 
+    def _form(self, position: int, tile: Tile) -> str:
+        """Name the side and the order in which a product takes a tile."""
+        step = self.kernel.loop[position]
+        assert isinstance(step, TileProduct)
+        return "left" if step.left == tile.name else step.right_order
+
+    def forms(self, tile: Tile) -> int:
+        """Count the copies of a resident tile: mma.sync takes a right one as it is and transposed from two [-]."""
+        orders = {each.right_order == "turned" for each in self.kernel.products if each.right == tile.name}
+        return 2 if self.unit == "mma.sync" and len(orders) > 1 else 1
+
     def _split(self, tile: Tile) -> bool:
         """Check whether two products of mma.sync need a tile in layouts that no single copy in shared memory serves."""
         orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
@@ -242,7 +268,10 @@ class LoopSchedule:
         """Find the last step that reads a tile from shared memory; -1 if products take it from registers."""
         if self.arranged(tile) or self.in_tensor_memory(tile):
             return -1
-        last = max((use for use in self.kernel.uses(tile.name) if not self._taken_turned(use, tile)), default=-1)
+        uses = [use for use in self.kernel.uses(tile.name) if not self._taken_turned(use, tile)]
+        if self.unit == "mma.sync" and not self.ahead:  # read once for all products that take it in one form
+            uses = [*{self._form(use, tile): use for use in reversed(uses)}.values()]
+        last = max(uses, default=-1)
         if self.element(tile.element) > tile.element:  # widened in registers as soon as it is there
             last = min(last, self.kernel.loop.index(tile))
         return last

@@ -71,7 +71,7 @@ def _accumulators(kernel: TritonKernel, pipelined: bool) -> Iterator[Accumulator
             read = readers.get(product.name, len(products))
             start, end = (0.0, inf) if pipelined else (position + 0.1, read + 0.0)
             scores.append(tile(product.name, product.rows, product.columns, start, end))
-        if product.left in results:
+        if product.left in results and not product.left_turned:
             columns = max(product.depth * results[product.left] // 4, LEAST_OPERAND)
             start, end = (0.0, inf) if pipelined else (position + 0.0, position + 0.5)
             operands.append(tile(f"{product.left} as operand", product.rows, columns, start, end, product.name))

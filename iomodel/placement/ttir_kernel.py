@@ -65,6 +65,7 @@ class KernelReader:
         self.results = self._results()
         self.residents: dict[Value, str] = {}
         self.products: dict[Operation, str] = {}
+        self.chained: dict[Operation, bool] = {}
 
     def _results(self) -> set[Value]:
         """Collect the tiles that depend on products."""
@@ -128,8 +129,10 @@ class KernelReader:
         carried = segment.block.arguments[1:] if segment.block is not None else []
         positions = any(value.shape and not value.pointer and self._whole(value) for value in carried)
         described = any(operation.name.startswith("tt.descriptor") for operation in reader.loads)
+        looped = any(product.block is segment.block for product in reader.products)
+        conditional = segment.block is not None and not looped
         return TritonKernel(
-            tuple(reader.resident), loop, stored, 1, described, positions, looped=segment.block is not None,
+            tuple(reader.resident), loop, stored, 1, described, positions, looped=looped, conditional=conditional,
             results=tuple(reader.earlier), stages=segment.block.parent.attribute("tt.num_stages")
             if segment.block is not None and segment.block.parent is not None else None,
         )  # fmt: skip
@@ -191,6 +194,7 @@ class SegmentReader:
         self.reader, self.segment = reader, segment
         self.products = [each for each in segment.operations if each.name in PRODUCTS]
         for product in self.products:
+            reader.chained[product] = len(self.products) > 1
             reader.products[product] = f"product {self.products.index(product) + 1}"
         self.reached = self._reached()
         self.loads: list[Operation] = [each for each in self._operations() if each in self.reached]
@@ -313,6 +317,9 @@ class SegmentReader:
             if made is not None:
                 yield made
             sides.insert(0, (name, order))
+        before = self._nearest(operation.operands[2]) if self.segment.block is None else None
+        if before is not None and before not in self.products and self.reader.chained.get(before, False):
+            self.earlier.append(self.reader.tile(f"{self.reader.products[operation]} before", result, True))
         first = self._summed(operation)
         into = self.reader.products[first] if first is not operation else ""
         number = self.reader.extents.of
@@ -348,9 +355,7 @@ class SegmentReader:
             return name, order, None
         argument = source.maker is None and source.block is self.segment.block
         if self.segment.block is not None and not inside and not argument:
-            if source not in self.reader.residents:
-                self.reader.residents[source] = f"resident {len(self.reader.residents) + 1}"
-            name = self.reader.residents[source]
+            name = self.reader.residents.setdefault(source, f"resident {len(self.reader.residents) + 1}")
             if name not in {tile.name for tile in self.resident}:
                 self.resident.append(self.reader.tile(name, source, True))
             return name, order, None
