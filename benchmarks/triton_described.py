@@ -1,10 +1,11 @@
 """Compile the kernels of `triton_public_kernels.py` without a GPU, and write the TTIR that describes each.
 
-    pip install triton==3.9.0 fla-core==0.6.0 liger-kernel==0.8.5   # beside the files of Dao-AILab's and AITER's kernels
+    pip install triton==3.9.0 fla-core==0.6.0 liger-kernel==0.8.5  # and the files of Dao-AILab's and AITER's kernels
     python benchmarks/triton_described.py compiles.csv --texts FOLDER [--count 60] [--seed 0] [--kernels NAME ...]
 
 Each compile goes as far as the allocation of memory and appends a row; `FOLDER/NAME.ttir` is the text of the described
-config, `FOLDER/NAME.2.ttir` that of another one, for kernels with two extents of one size. The configs are drawn at random, in the same order for the same seed, for eight architectures.
+config, `FOLDER/NAME.2.ttir` that of another one, for kernels with two extents of one size. The configs are drawn at
+random, in the same order for the same seed, for eight architectures.
 """
 
 from __future__ import annotations

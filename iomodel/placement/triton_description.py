@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.errors import InputError, shown
 from iomodel.placement.triton_kernel import Tile, TileProduct, TritonKernel
@@ -19,25 +21,26 @@ OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 @dataclass(frozen=True)
 class Extent:
-    """An extent of a tile: `factor` times the argument `name`, or `size` where it has none [elements]."""
+    """An extent of a tile: `times` / `over` of the argument `name`, or `size` where it has none [elements]."""
 
     name: str
     size: int
-    factor: Fraction = Fraction(1)
+    times: int = 1
+    over: int = 1
 
     def of(self, config: Mapping[str, int]) -> int:
         """Return the extent in a config."""
-        return int(self.factor * config[self.name]) if self.name else self.size
+        return self.times * config[self.name] // self.over if self.name else self.size
 
 
 @dataclass(frozen=True)
-class KernelDescription:
+class KernelDescription(Record):
     """A kernel as its TTIR describes it, for any config.
 
     Attributes
     ----------
     config : Mapping of str to int
-        The config of the text; a config without one of its names has this value.
+        The tiles of the config of the text; a config without one of their names has this value.
     extents : tuple of Extent
         Extents of the tiles.
     template : TritonKernel
@@ -47,6 +50,13 @@ class KernelDescription:
     config: Mapping[str, int]
     extents: tuple[Extent, ...]
     template: TritonKernel
+
+    def __post_init__(self) -> None:
+        unknown = [extent.name for extent in self.extents if extent.name and extent.name not in self.config]
+        if unknown or not all(0 <= position < len(self.extents) for position in positions(self.template)):
+            raise InputError(f"template: extents {shown(unknown)} given; allowed: those of config, by position")
+        if any(extent.over < 1 or extent.times < 1 or extent.size < 1 for extent in self.extents):
+            raise InputError("extents: a size below 1 given; allowed: integers from 1")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,16 +68,21 @@ class KernelDescription:
         """Extents that are the same in every config [elements]."""
         return tuple(sorted({extent.size for extent in self.extents if not extent.name and extent.size > 1}))
 
-    def kernel(self, config: Mapping[str, Any]) -> TritonKernel:
-        """Declare the kernel of a config; raise InputError for a tile that is no power of two.
-
-        The names of arguments may be in small letters, as those of plain objects are.
-        """
+    def values(self, config: Mapping[str, Any]) -> dict[str, int]:
+        """Collect the arguments that the tiles depend on; raise InputError for one that is no power of two."""
         small = {name.lower(): value for name, value in config.items()}
         values = {name: config.get(name, small.get(name.lower(), self.config[name])) for name in self.names}
         for name, value in values.items():
             if as_integer(name, value) & (value - 1):
                 raise InputError(f"{name}: {value} given; allowed: a power of two")
+        return values
+
+    def kernel(self, config: Mapping[str, Any]) -> TritonKernel:
+        """Declare the kernel of a config; raise InputError for a tile that is no power of two.
+
+        The names of arguments may be in small letters, as those of plain objects are.
+        """
+        values = self.values(config)
         sizes = [extent.of(values) for extent in self.extents]
         if least := next((extent.name for extent, size in zip(self.extents, sizes, strict=True) if size < 1), ""):
             raise InputError(f"{least}: {values[least]} given; allowed: an integer that leaves its tiles an element")
@@ -124,7 +139,9 @@ def describe(text: str | Sequence[str], config: Mapping[str, int] | Sequence[Map
     _require_distinct(kernels[0], extents, len(texts))
     merged = list(dict.fromkeys(extents))
     template = sized(kernels[0], [merged.index(extent) for extent in extents])
-    return KernelDescription(named[0], tuple(merged), repeated(template))
+    used = {extent.name for extent in merged}
+    tiles = FrozenDict({name: size for name, size in named[0].items() if name in used})
+    return KernelDescription(tiles, tuple(merged), repeated(template))
 
 
 def _tiles(config: Mapping[str, int]) -> dict[str, int]:
@@ -146,7 +163,8 @@ def _extent(sizes: tuple[int, ...], configs: Sequence[Mapping[str, int]]) -> Ext
         for name in names:
             factors = {Fraction(size, config[name]) for config, size in zip(configs, sizes, strict=True)}
             if len(factors) == 1:
-                return Extent(name, sizes[0], factors.pop())
+                factor = factors.pop()
+                return Extent(name, sizes[0], factor.numerator, factor.denominator)
         raise InputError(f"config: no argument for an extent of {shown(list(sizes))}; name the constant that it is")
     if len(equal) > 1:
         raise InputError(
@@ -169,6 +187,15 @@ def _require_distinct(kernel: TritonKernel, extents: Sequence[Extent], texts: in
                     f"config: {twice} is {size}, and so is another extent of a product; add the text of a config with "
                     f"another {twice}, or give one in which {size} is {twice} alone"
                 )
+
+
+def positions(kernel: TritonKernel) -> list[int]:
+    """List the extents of a declaration."""
+    listed: list[int] = []
+    for program in kernel.programs:
+        for tile in (*program.resident, *program.loop, *program.stored, *program.results):
+            listed += [tile.rows, tile.columns, *([tile.depth] if isinstance(tile, TileProduct) else [])]
+    return listed
 
 
 def sized(kernel: TritonKernel, sizes: Sequence[int]) -> TritonKernel:

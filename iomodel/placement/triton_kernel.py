@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -135,17 +136,17 @@ class TritonKernel:
     results: tuple[Tile, ...] = ()
     stages: int | None = None
 
-    @property
+    @cached_property
     def programs(self) -> tuple[TritonKernel, ...]:
         """The kernels that programs of a launch run: this one and its branches."""
         return (self, *self.branches)
 
-    @property
+    @cached_property
     def loads(self) -> tuple[Tile, ...]:
         """Tiles loaded in each iteration."""
         return tuple(step for step in self.loop if isinstance(step, Tile))
 
-    @property
+    @cached_property
     def products(self) -> tuple[TileProduct, ...]:
         """Products of one iteration."""
         return tuple(step for step in self.loop if isinstance(step, TileProduct))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_allocation import SharedBuffer, allocated
-from iomodel.placement.triton_kernel import Tile, TileProduct, PassedTile, TritonKernel
+from iomodel.placement.triton_kernel import PassedTile, Tile, TileProduct, TritonKernel
 from iomodel.placement.triton_schedule import LoopSchedule
 
 BARRIER = 8

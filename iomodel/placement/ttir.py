@@ -224,7 +224,7 @@ class _Reader:
     def _function(self, operation: Operation, line: str) -> None:
         """Read the head of a function."""
         header = HEADER.search(line)
-        if header is None or not line.split(" loc(")[0] or not line.rstrip().endswith("{"):
+        if header is None or not line.split(" loc(", maxsplit=1)[0] or not line.rstrip().endswith("{"):
             raise self._error("has no whole head of a function")
         operation.attributes = line[: header.start()]
         operation.blocks.append(Block(operation))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from iomodel.placement.ttir import Block, Operation, Value
+from iomodel.placement.ttir import Operation, Value
 
 LOADS = frozenset({"tt.load", "tt.descriptor_load", "tt.descriptor_gather"})
 PRODUCTS = frozenset({"tt.dot"})
@@ -113,7 +114,7 @@ class Extents:
                     self._join(first, axis, result, side)
         elif operation.name not in SEPARATE and not operation.name.startswith("scf."):
             values = [*operation.operands, *operation.results]
-            for before, after in zip(values, values[1:], strict=False):
+            for before, after in pairwise(values):
                 self._join_all(before, after)
             for value in operation.operands:
                 self._join_all(value, result)
@@ -189,9 +190,7 @@ class Neighbours:
         elif maker.name == "arith.remsi" and _aligned(maker.operands[1]):  # whole accesses stay together
             steps = own[0]
         elif own and all(len(each) == len(value.shape) for each in own):
-            steps = tuple(
-                0 if all(each[axis] == 0 for each in own) else None for axis in range(len(value.shape))
-            )
+            steps = tuple(0 if all(each[axis] == 0 for each in own) else None for axis in range(len(value.shape)))
         else:
             steps = unknown
         if "tt.contiguity" in maker.attributes and len(value.shape) == 1:
@@ -216,11 +215,3 @@ def _aligned(value: Value) -> bool:
     while value.maker is not None and value.maker.name in ("tt.splat", "arith.extsi", "tt.broadcast"):
         value = value.maker.operands[0]
     return value.aligned if value.maker is None else bool(value.maker.constant) and not (value.maker.constant or 1) % 16
-
-
-def block_of(operation: Operation, block: Block) -> Operation | None:
-    """Find the operation of a block that an operation is within, or is."""
-    here: Operation | None = operation
-    while here is not None and here.block is not block:
-        here = here.block.parent
-    return here

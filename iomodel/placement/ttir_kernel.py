@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import chain
 
 from iomodel.errors import InputError
-from iomodel.placement.triton_kernel import Order, Tile, TileProduct, PassedTile, TritonKernel
+from iomodel.placement.triton_kernel import Order, PassedTile, Tile, TileProduct, TritonKernel
 from iomodel.placement.ttir import Block, Operation, Value
-from iomodel.placement.ttir_flow import LOADS, PRODUCTS, Extents, Neighbours, block_of, trans_order
+from iomodel.placement.ttir_flow import LOADS, PRODUCTS, Extents, Neighbours, moves, trans_order
 
 MOST_STEPS = 256
 """Loads and products of the largest kernel that is described [-]."""
@@ -69,8 +69,6 @@ class KernelReader:
 
     def _results(self) -> set[Value]:
         """Collect the tiles that depend on products."""
-        from iomodel.placement.ttir_flow import moves
-
         tiles: set[Value] = set()
         pairs, size = list(moves(self.kernel)), -1
         while size != len(tiles):
@@ -457,6 +455,3 @@ class SegmentReader:
             if any(value in seen for value in taken):
                 seen.update(value for value in each.results if value.shape == shape)
         return False
-
-
-__all__ = ["KernelReader", "block_of"]
