@@ -54,7 +54,7 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
 
 def _accumulators(kernel: TritonKernel, pipelined: bool) -> Iterator[Accumulator]:
     """Iterate over the tiles in the order of the program; those of a pipelined loop all stay through it."""
-    products = kernel.products
+    products = tuple(product for product in kernel.products if product.rows % 64 == 0)
     results = {product.name: product.element for product in products}
     results |= {tile.name: tile.element for tile in kernel.loads if tile.made}
 
@@ -86,7 +86,7 @@ def _scanned(tiles: Sequence[Accumulator]) -> int:
     placed: dict[str, tuple[Accumulator, int, int]] = {}  # tile, first column, half
     for tile in tiles:
         live = [each for each in placed.values() if tile.start < each[0].end]
-        halves = [placed[tile.beside][2]] if tile.beside and tile.halves == 1 else range(3 - tile.halves)
+        halves = [placed[tile.beside][2]] if tile.beside in placed and tile.halves == 1 else range(3 - tile.halves)
         columns = sorted({0, *(-(-(first + other.columns) // STEP) * STEP for other, first, _ in live)})
         placed[tile.name] = next(
             (tile, column, half)
