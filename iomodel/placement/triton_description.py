@@ -18,6 +18,9 @@ from iomodel.placement.ttir_kernel import KernelReader
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Options of a launch, which are no extents of a tile."""
 
+LEAST = 16
+"""The least tile of a product; an argument below is no tile [elements]."""
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -136,7 +139,7 @@ def describe(text: str | Sequence[str], config: Mapping[str, int] | Sequence[Map
     named = [_tiles(each) for each in configs]
     sizes = [tuple(reader.extents.sizes[index] for reader in read) for index in range(len(read[0].extents.sizes))]
     extents = [_extent(each, named) for each in sizes]
-    _require_distinct(kernels[0], extents, len(texts))
+    _require_distinct(kernels[0], extents, named[0], len(texts))
     merged = list(dict.fromkeys(extents))
     template = sized(kernels[0], [merged.index(extent) for extent in extents])
     used = {extent.name for extent in merged}
@@ -173,10 +176,18 @@ def _extent(sizes: tuple[int, ...], configs: Sequence[Mapping[str, int]]) -> Ext
     return Extent(equal[0], sizes[0]) if equal else Extent("", sizes[0])
 
 
-def _require_distinct(kernel: TritonKernel, extents: Sequence[Extent], texts: int) -> None:
+def _require_distinct(kernel: TritonKernel, extents: Sequence[Extent], config: Mapping[str, int], texts: int) -> None:
     """Raise InputError for one text in which a product has two extents of one size, one of which may be another."""
     if texts > 1:
         return
+    fixed = {extent.size for extent in extents if not extent.name}
+    named = {extent.name for extent in extents}
+    for name, size in config.items():
+        if name not in named and size >= LEAST and fixed & {size * 2, size * 4, size // 2, size // 4}:
+            raise InputError(
+                f"config: {name} is {size}, and no tile has that extent; add the text of a config with another {name}, "
+                "or leave it out"
+            )
     for program in kernel.programs:
         for product in program.products:
             sides = {product.rows, product.columns, product.depth}
@@ -193,7 +204,7 @@ def positions(kernel: TritonKernel) -> list[int]:
     """List the extents of a declaration."""
     listed: list[int] = []
     for program in kernel.programs:
-        for tile in (*program.resident, *program.loop, *program.stored, *program.results):
+        for tile in (*program.resident, *program.loop, *program.stored, *program.results, *program.outside):
             listed += [tile.rows, tile.columns, *([tile.depth] if isinstance(tile, TileProduct) else [])]
     return listed
 
@@ -210,7 +221,7 @@ def sized(kernel: TritonKernel, sizes: Sequence[int]) -> TritonKernel:
 
     return replace(
         kernel, resident=tiles(kernel.resident), loop=tuple(tile(each) for each in kernel.loop),
-        stored=tiles(kernel.stored), results=tiles(kernel.results),
+        stored=tiles(kernel.stored), results=tiles(kernel.results), outside=tiles(kernel.outside),
         branches=tuple(sized(branch, sizes) for branch in kernel.branches),
     )  # fmt: skip
 

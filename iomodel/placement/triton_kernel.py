@@ -117,7 +117,11 @@ class TritonKernel:
     looped : bool
         False for products off a loop, or under a condition in one, whose loads no pipeline runs ahead.
     conditional : bool
-        True for products under a condition in a loop.
+        True for products under a condition that does not hold for their loads.
+    integers : bool
+        True for products of integers, which sm_103 does not compute by tcgen05.
+    outside : tuple of Tile
+        Tiles loaded before the loop of which arithmetic in it makes others.
     results : tuple of Tile
         Results of earlier loops that products take, and accumulators of loops that products off them go on with.
     stages : int, optional
@@ -133,6 +137,8 @@ class TritonKernel:
     branches: tuple[TritonKernel, ...] = ()
     looped: bool = True
     conditional: bool = False
+    integers: bool = False
+    outside: tuple[Tile, ...] = ()
     results: tuple[Tile, ...] = ()
     stages: int | None = None
 

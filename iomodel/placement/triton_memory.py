@@ -117,13 +117,15 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
             line.once(schedule.passing(step))
             continue
         line.once(schedule.addresses(step))
+        line.once(schedule.rearranged(step))
         if not schedule.copies(step):
             last = schedule.last_use(step)
             barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
             if last >= position and schedule.kernel.conditional and schedule.unit == "mma.sync":
                 line.once(step.size, _alignment(schedule, step))  # read as soon as it is there
             elif last >= position:
-                waiting.setdefault(last, []).append(line.open(step.size, _alignment(schedule, step)))
+                size = step.size * (schedule.forms(step) if step.made and schedule.unit != "mma.sync" else 1)
+                waiting.setdefault(last, []).append(line.open(size, _alignment(schedule, step)))
             elif barrier is not None:  # on its way to registers
                 line.once(step.size, _alignment(schedule, step))
             if barrier is not None:

@@ -25,7 +25,7 @@ def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
     whole = any(product.rows % 64 == 0 for product in kernel.products)
     if arch // 10 == 9 and whole and warps % 4 == 0:
         return "wgmma"
-    if arch // 10 == 10 and whole and warps in (4, 8):
+    if arch // 10 == 10 and whole and warps in (4, 8) and not (kernel.integers and arch == 103):
         return "tcgen05"
     return "mma.sync"
 
@@ -210,11 +210,19 @@ class LoopSchedule:
     def arranged(self, tile: Tile) -> bool:
         """Check whether arithmetic makes a tile in the layout of its product: its loads come so from their copies.
 
-        A vector of fewer elements than threads is too cheap for the compiler to arrange it anew.
+        In the loop, a vector of fewer elements than threads is not arranged; from before it, no other one is.
         """
-        sources = [each for each in self.kernel.loads if each.name in tile.made]
-        wide = all(self.copies(each) and (each.columns > 1 or each.rows >= WARP * self.warps) for each in sources)
-        return bool(sources) and wide and self.unit == "mma.sync"
+        threads = WARP * self.warps
+        return self.unit == "mma.sync" and self._from_loads(tile) and all(
+            self.copies(each) and (each.columns > 1 or each.rows >= threads)
+            for each in self.kernel.loads if each.name in tile.made
+        )  # fmt: skip
+
+    def _from_loads(self, tile: Tile) -> bool:
+        """Check that arithmetic makes a tile of loads of the loop, and of loads before it that any thread repeats."""
+        threads, names = WARP * self.warps, {each.name for each in (*self.kernel.loads, *self.kernel.outside)}
+        cheap = all(each.rows * each.columns < threads for each in self.kernel.outside if each.name in tile.made)
+        return bool(tile.made) and tile.name not in tile.made and names >= {*tile.made} and cheap
 
     def in_tensor_memory(self, tile: Tile) -> bool:
         """Check whether arithmetic makes a left operand of tcgen05, which is brought into tensor memory."""
@@ -244,14 +252,37 @@ class LoopSchedule:
         return "left" if step.left == tile.name else step.right_order
 
     def forms(self, tile: Tile) -> int:
-        """Count the copies of a resident tile: mma.sync takes a right one as it is and transposed from two [-]."""
-        orders = {each.right_order == "turned" for each in self.kernel.products if each.right == tile.name}
-        return 2 if self.unit == "mma.sync" and len(orders) > 1 else 1
+        """Count the copies of a tile that products take as it is and transposed [-].
+
+        mma.sync has two of a resident one, and wgmma of one whose elements it cannot transpose, of other than 16 bits.
+        """
+        turned = {order == "turned" for order in self._orders(tile)}
+        apart = self.unit == "mma.sync" or (self.unit == "wgmma" and tile.element != 2)
+        return 2 if apart and len(turned) > 1 else 1
+
+    def rearranged(self, tile: Tile) -> int:
+        """Compute the scratch through which a load comes into the two layouts of what arithmetic makes of it [B].
+
+        Read off compiles: one layout whole, and a quarter of the other.
+        """
+        return tile.size * 5 // 4 if not tile.made and self.ahead and self._split_by_made(tile) else 0
+
+    def _split_by_made(self, tile: Tile) -> bool:
+        """Check whether arithmetic makes a tile that mma.sync takes in two orders of a load."""
+        return self.unit == "mma.sync" and any(
+            len(self._orders(made)) > 1 and made.rows * made.columns == tile.rows * tile.columns
+            for made in self.kernel.loads
+            if tile.name in made.made
+        )
 
     def _split(self, tile: Tile) -> bool:
         """Check whether two products of mma.sync need a tile in layouts that no single copy in shared memory serves."""
-        orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
-        return self.unit == "mma.sync" and {"columns", "turned"} <= orders
+        own = self.unit == "mma.sync" and {"columns", "turned"} <= self._orders(tile)
+        return own or self._split_by_made(tile)
+
+    def _orders(self, tile: Tile) -> set[str]:
+        """List the orders in which products take a right tile."""
+        return {each.right_order for each in self.kernel.products if each.right == tile.name}
 
     def addresses(self, tile: Tile) -> int:
         """Compute the scratch that turns loaded indices into the addresses of a tile [B]."""

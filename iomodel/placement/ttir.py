@@ -54,6 +54,7 @@ class Value:
     number: int = 0
     block: Block | None = None
     aligned: bool = False
+    integer: bool = False
 
 
 @dataclass(eq=False)
@@ -298,7 +299,8 @@ class _Reader:
         if prod(shape) > MOST_ELEMENTS or any(extent < 1 or extent & (extent - 1) for extent in shape):
             raise self._error(f"has a tile of {' x '.join(map(str, shape))}, no powers of two")
         pointee = element.partition("<")[2].rstrip(">") if "!tt.ptr" in element else element
-        return Value(shape, _size(pointee.partition(",")[0]), pointer, found["described"] is not None)
+        whole = not pointer and re.fullmatch(r"i\d+", pointee) is not None
+        return Value(shape, _size(pointee.partition(",")[0]), pointer, found["described"] is not None, integer=whole)
 
 
 def _results_of(operation: Operation, types: list[Value], count: int) -> list[Value]:

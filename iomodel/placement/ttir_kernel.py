@@ -46,6 +46,12 @@ class Segment:
     block: Block | None = None
     stored: list[Operation] = field(default_factory=list)
 
+    @property
+    def stages(self) -> int | None:
+        """`num_stages` of the loop, where it has its own."""
+        loop = None if self.block is None else self.block.parent
+        return None if loop is None else loop.attribute("tt.num_stages")
+
     @cached_property
     def own(self) -> set[Operation]:
         """The operations as a set."""
@@ -128,11 +134,13 @@ class KernelReader:
         positions = any(value.shape and not value.pointer and self._whole(value) for value in carried)
         described = any(operation.name.startswith("tt.descriptor") for operation in reader.loads)
         looped = any(product.block is segment.block for product in reader.products)
-        conditional = segment.block is not None and not looped
+        blocks = {product.block for product in reader.products}
+        conditional = segment.block is not None and not any(load.block in blocks for load in reader.loads)
+        integers = any(product.results[0].integer for product in reader.products)
         return TritonKernel(
             tuple(reader.resident), loop, stored, 1, described, positions, looped=looped, conditional=conditional,
-            results=tuple(reader.earlier), stages=segment.block.parent.attribute("tt.num_stages")
-            if segment.block is not None and segment.block.parent is not None else None,
+            integers=integers, outside=tuple(reader.outside), results=tuple(reader.earlier),
+            stages=segment.stages,
         )  # fmt: skip
 
     def _whole(self, value: Value) -> bool:
@@ -199,6 +207,7 @@ class SegmentReader:
         self.names = {each: f"load {number}" for number, each in enumerate(self.loads, 1)}
         self.resident: list[Tile] = []
         self.earlier: list[Tile] = []
+        self.outside: list[Tile] = []
         self.made: dict[Value, str] = {}
         self.read_by: dict[str, Order] = {}
 
@@ -364,21 +373,66 @@ class SegmentReader:
         return self.made[source], order, made
 
     def _sources(self, value: Value) -> tuple[str, ...]:
-        """List the loads of tiles of which arithmetic makes one, and its own name for a tile from before the loop."""
+        """List the loads of tiles of which arithmetic makes one, those of tiles from before the loop too.
+
+        Its own name is among them if it comes from a tile that is not loaded.
+        """
         seen: set[Value] = set()
-        pending, names = [value], []
+        pending, names = [value], set()
+        tiles = self.reader.extents.extents.tiles
         while pending:
             each = pending.pop()
-            if each in seen:
+            if each in seen or (each not in tiles and each.shape):
                 continue
             seen.add(each)
-            if each.maker is None or not self._inside(each.maker):
-                names += [self.made[value]] * (each in self.reader.extents.extents.tiles)
-            elif each.maker in self.names:
-                names += [self.names[each.maker]] * bool(each.shape)
+            if each.maker in self.names:
+                names |= {self.names[each.maker]} if each.shape else set()
+            elif each.maker is None:
+                names |= {self.made[value]} if each in tiles else set()
+            elif each.maker.name in LOADS and each.shape:
+                self.outside.append(self.reader.tile(f"outside {len(self.outside) + 1}", each, True))
+                names.add(self.outside[-1].name)
+            elif each.maker.blocks or each.maker.name in PRODUCTS:
+                names.add(self.made[value])
             else:
                 pending += each.maker.operands
-        return tuple(sorted(set(names))) or (self.made[value],)
+        return tuple(sorted(names)) or (self.made[value],)
+
+    def _summed(self, operation: Operation) -> Operation:
+        """Find the first of the products that one accumulator sums."""
+        added = operation.operands[2].maker if len(operation.operands) > 2 else None
+        return self._summed(added) if added is not None and added in self.products else operation
+
+    def _operand(self, value: Value) -> tuple[str, Order, Tile | None]:
+        """Name the tile that an operand is, with the order in which it comes from memory."""
+        source, turned = value, False
+        while source.maker is not None and source.maker.name == "tt.trans" and len(source.shape) == 2:
+            turned = turned != (trans_order(source.maker, 2) == [1, 0])
+            source = source.maker.operands[0]
+        maker = source.maker
+        inside = maker is not None and self._inside(maker)
+        if maker is not None and maker in self.names:
+            order: Order = "turned" if turned else "rows" if self._by_rows(maker) else "columns"
+            return self.names[maker], order, None
+        order = "turned" if turned else "rows"
+        if source in self.reader.results:
+            product = self._nearest(source)
+            if product is not None and product in self.products:
+                return self.reader.products[self._summed(product)], order, None
+            name = f"result {len(self.earlier) + 1}"
+            self.earlier.append(self.reader.tile(name, source, True))
+            return name, order, None
+        argument = source.maker is None and source.block is self.segment.block
+        if self.segment.block is not None and not inside and not argument:
+            name = self.reader.residents.setdefault(source, f"resident {len(self.reader.residents) + 1}")
+            if name not in {tile.name for tile in self.resident}:
+                self.resident.append(self.reader.tile(name, source, True))
+            return name, order, None
+        if source in self.made:
+            return self.made[source], order, None
+        self.made[source] = f"made {len(self.made) + 1}"
+        made = replace(self.reader.tile(self.made[source], source, True), made=self._sources(source))
+        return self.made[source], order, made
 
     def _nearest(self, value: Value) -> Operation | None:
         """Find the product that a result comes from: the first on the way back, of the same shape if there is one."""
