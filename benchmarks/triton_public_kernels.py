@@ -1,8 +1,9 @@
 """Public kernels that judge descriptions read from TTIR: where each is, its types, constants and the configs drawn.
 
-The first list and its division into open and judging kernels were fixed before the reader of TTIR was written. What its
-judging kernels missed was then mended, and a second list was fixed before that; it judges what the page states. Nothing
-of a kernel's text is stored; `triton_described.py` imports the packages named here.
+The first list and its division into open and judging kernels were fixed before the reader of TTIR was written. What a
+list missed was mended after it had judged, and the next list, with kernels that no rule had seen, was fixed before; the
+last one judges what the page states. Nothing of a kernel's text is stored; `triton_described.py` imports the packages
+named here.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class PublicKernel:
     floats: tuple[str, ...] = ("scale",)
     ones: tuple[str, ...] = ()
     judging: bool = True
-    second: bool = False
+    round: int = 1
 
 
 SIZES, WIDE = (32, 64, 128), (16, 32, 64, 128, 256)
@@ -200,26 +201,26 @@ KERNELS = (
     PublicKernel(
         "fla_wall_dq", FLA, "fla.ops.wall_attn.parallel", "parallel_wall_attn_bwd_kernel_dq",
         {**FLA_ATTENTION, "USE_SCALAR_G": False},
-        types=NONE | FP32 | {"g_scalar_cumsum": "none", "dg_scalar_cumsum": "none"}, second=True, **ATTENTION_CONFIGS,
+        types=NONE | FP32 | {"g_scalar_cumsum": "none", "dg_scalar_cumsum": "none"}, round=2, **ATTENTION_CONFIGS,
     ),
     PublicKernel(
         "fla_chunk_dh", FLA, "fla.ops.common.chunk_h", "chunk_bwd_kernel_dh",
         {**CHUNK, "HQ": 4, "BS": 256, "K": 256, "V": 512, "NG": 1, "USE_G": True, "USE_GK": False, "USE_GV": False,
          "STORE_INITIAL_STATE_GRADIENT": False, "USE_FINAL_STATE_GRADIENT": False},
         types=NONE | FP32 | {"gk": "none", "gv": "none", "dht": "none", "dh0": "none", "split_offsets": "none"},
-        second=True, described={"BT": 64, "BK": 32, "BV": 128},
+        round=2, described={"BT": 64, "BK": 32, "BV": 128},
         choices={"BT": (16, 32, 64, 128), "BK": (32, 64, 128), "BV": (32, 64, 128)},
     ),
     PublicKernel(
         "fla_delta_h", FLA, "fla.ops.common.chunk_delta_h", "chunk_gated_delta_rule_fwd_kernel_h_blockdim64",
         {**CHUNK, "K": 128, "V": 512, "USE_G": True, "USE_GK": False, "USE_INITIAL_STATE": False,
          "STORE_FINAL_STATE": True, "SAVE_NEW_VALUE": True},
-        types=NONE | FP32 | {"gk": "none", "h0": "none", "ht": "*fp32", "chunk_offsets": "none"}, second=True,
+        types=NONE | FP32 | {"gk": "none", "h0": "none", "ht": "*fp32", "chunk_offsets": "none"}, round=2,
         described={"BT": 16, "BV": 32}, choices={"BT": (16, 32, 64), "BV": (16, 32, 64)},
     ),
     PublicKernel(
         "fla_wy", FLA, "fla.ops.gated_delta_rule.wy_fast", "recompute_w_u_fwd_kernel",
-        {**CHUNK, "K": 256, "V": 512, "USE_G": True}, types=NONE | FP32 | {"A": "*bf16"}, second=True,
+        {**CHUNK, "K": 256, "V": 512, "USE_G": True}, types=NONE | FP32 | {"A": "*bf16"}, round=2,
         described={"BT": 64, "BK": 32, "BV": 128},
         choices={"BT": (16, 32, 64), "BK": (32, 64, 128), "BV": (32, 64, 128)},
     ),
@@ -228,7 +229,7 @@ KERNELS = (
         {"H": 4, "HQ": 64, "G": 16, "K": 256, "V": 512, "S": 16, "IS_VARLEN": False, "USE_BLOCK_COUNTS": False},
         types={"lse": "*fp32", "block_indices": "*i32", "block_counts": "none", "cu_seqlens_q": "none",
                "cu_seqlens_k": "none", "token_indices_q": "none"},
-        integers=("TQ", "TK"), second=True, described={"BS": 32, "BK": 64, "BV": 128},
+        integers=("TQ", "TK"), round=2, described={"BS": 32, "BK": 64, "BV": 128},
         choices={"BS": SIZES, "BK": (32, 64, 128, 256), "BV": (32, 64, 128)},
     ),
     PublicKernel(
@@ -236,24 +237,24 @@ KERNELS = (
         {"G": 4, "HQ": 16, "H": 4, "K": 64, "V": 512, "USE_GATE": False, "IS_VARLEN": False},
         types={"g_cumsum": "none", "cu_seqlens": "none", "indices": "none", "L": "*fp32", "M": "*fp32",
                "L_new": "*fp32"},
-        second=True, described={"BT": 128, "BS": 32, "BK": 64, "BV": 256},
+        round=2, described={"BT": 128, "BS": 32, "BK": 64, "BV": 256},
         choices={"BT": (64, 128), "BS": (16, 32, 64), "BK": (64,), "BV": (32, 64, 128)},
     ),
     PublicKernel(
         "liger_dw1", LIGER, "liger_kernel.ops.fused_moe_kernels", "_moe_bwd_dW1_kernel",
         {"H_dim": 4096, "I_dim": 2048, "stride_x_H": 1, "stride_d_pre_N": 1, "stride_dW1_H": 1},
-        types=LIGER_TYPES, second=True, **PRODUCT_CONFIGS,
+        types=LIGER_TYPES, round=2, **PRODUCT_CONFIGS,
     ),
     PublicKernel(
         "liger_dw2", LIGER, "liger_kernel.ops.fused_moe_kernels", "_moe_bwd_dW2_kernel",
         {"H_dim": 4096, "I_dim": 2048, "stride_wact_I": 1, "stride_dout_H": 1, "stride_dW2_I": 1},
-        types=LIGER_TYPES, second=True, **PRODUCT_CONFIGS,
+        types=LIGER_TYPES, round=2, **PRODUCT_CONFIGS,
     ),
     PublicKernel(
         "liger_bwd_down", LIGER, "liger_kernel.ops.fused_moe_kernels", "_moe_bwd_down_proj_kernel",
         {"H_dim": 4096, "I_dim": 2048, "stride_dO_H": 1, "stride_w_I": 1, "stride_pre_N": 1, "stride_d_pre_N": 1,
          "stride_wact_I": 1},
-        types=LIGER_TYPES | {"s_scatter_idx_ptr": "*i32", "dS_ptr": "*fp32"}, second=True, **PRODUCT_CONFIGS,
+        types=LIGER_TYPES | {"s_scatter_idx_ptr": "*i32", "dS_ptr": "*fp32"}, round=2, **PRODUCT_CONFIGS,
     ),
     PublicKernel(
         "aiter_unified", AITER, "aiter.ops.triton._triton_kernels.attention.unified_attention",
@@ -267,7 +268,7 @@ KERNELS = (
         types={"sink_ptr": "none", "block_tables_ptr": "*i32", "seq_lens_ptr": "*i32", "alibi_slopes_ptr": "none",
                "qq_bias_ptr": "none", "q_descale_ptr": "none", "k_descale_ptr": "none", "v_descale_ptr": "none",
                "out_scale_ptr": "none", "query_start_len_ptr": "*i32"},
-        second=True, described={"BLOCK_M": 128, "TILE_SIZE": 32},
+        round=2, described={"BLOCK_M": 128, "TILE_SIZE": 32},
         choices={"BLOCK_M": WIDE[:4], "TILE_SIZE": (16, 32, 64, 128)},
     ),
     PublicKernel(
@@ -276,7 +277,7 @@ KERNELS = (
          "GRID_MN": 256, "cache_modifier": ""},
         ones=("stride_ak", "stride_bk", "stride_cn"), integers=("M", "N", "K"),
         types={"a_ptr": "*i8", "b_ptr": "*i8", "a_scale_ptr": "*fp32", "b_scale_ptr": "*fp32", "bias_ptr": "none"},
-        second=True, **AITER_PRODUCT,
+        round=2, **AITER_PRODUCT,
     ),
     PublicKernel(
         "aiter_moe", AITER, "aiter.ops.triton._triton_kernels.moe.moe_op", "_fused_moe_kernel",
@@ -285,14 +286,14 @@ KERNELS = (
         ones=("stride_ak", "stride_bk", "stride_cn"), integers=("N", "K", "num_valid_tokens"),
         types={"a_scale_ptr": "none", "b_scale_ptr": "none", "topk_weights_ptr": "*fp32",
                "sorted_token_ids_ptr": "*i32", "expert_ids_ptr": "*i32", "num_tokens_post_padded_ptr": "*i32"},
-        second=True, **AITER_PRODUCT,
+        round=2, **AITER_PRODUCT,
     ),
     PublicKernel(
         "aiter_ff_gated", AITER, "aiter.ops.triton._triton_kernels.gemm.feed_forward.ff_a16w16_fused_gated",
         "_ff_a16w16_fused_gated",
         {"GROUP_SIZE_M": 8, "EVEN_K": True, "GRID_MN": 256, "cache_modifier": "", "activation": "",
          "use_activation": False},
-        ones=("stride_xk", "stride_w1k", "stride_w2n", "stride_yk"), integers=("M", "N", "K"), second=True,
+        ones=("stride_xk", "stride_w1k", "stride_w2n", "stride_yk"), integers=("M", "N", "K"), round=2,
         described={"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 256, "BLOCK_SIZE_K": 32},
         choices={"BLOCK_SIZE_M": WIDE, "BLOCK_SIZE_N": (32, 64, 128, 256), "BLOCK_SIZE_K": SIZES},
     ),
@@ -302,6 +303,60 @@ KERNELS = (
         {"HAS_BIAS": False, "GROUP_SIZE_M": 8, "NUM_KSPLIT": 1, "SPLITK_BLOCK_SIZE": 4096, "EVEN_K": False,
          "cache_modifier": "", "num_warps": 4, "num_stages": 2, "waves_per_eu": 0},
         ones=("stride_ak", "stride_bk", "stride_cn"), integers=("M", "N", "K"), types={"bias_ptr": "none"},
-        second=True, **AITER_PRODUCT,
+        round=2, **AITER_PRODUCT,
+    ),
+    PublicKernel(
+        "fla_wall_dkv", FLA, "fla.ops.wall_attn.parallel", "parallel_wall_attn_bwd_kernel_dkv",
+        {**FLA_ATTENTION, "USE_SCALAR_G": False, "DIAG_BF16": False},
+        types=NONE | FP32 | {"g_scalar_cumsum": "none", "dg_scalar_cumsum": "none"}, round=3, **ATTENTION_CONFIGS,
+    ),
+    PublicKernel(
+        "fla_gated_dkv", FLA, "fla.ops.attn.parallel", "parallel_attn_bwd_kernel_dkv",
+        {**FLA_ATTENTION, "USE_G": True}, types=NONE | FP32, round=3, **ATTENTION_CONFIGS,
+    ),
+    PublicKernel(
+        "fla_gated_dq", FLA, "fla.ops.attn.parallel", "parallel_attn_bwd_kernel_dq",
+        {**FLA_ATTENTION, "USE_G": True}, types=NONE | FP32, round=3, **ATTENTION_CONFIGS,
+    ),
+    PublicKernel(
+        "fla_gla_dv", FLA, "fla.ops.gla.chunk", "chunk_gla_bwd_kernel_dv", {**CHUNK, "K": 256, "V": 512},
+        types=NONE | FP32 | {"A": "*bf16"}, round=3, described={"BT": 64, "BK": 32, "BV": 128},
+        choices={"BT": (16, 32, 64), "BK": (32, 64, 128), "BV": (32, 64, 128)},
+    ),
+    PublicKernel(
+        "fla_gla_inter", FLA, "fla.ops.gla.chunk", "chunk_gla_bwd_kernel_inter", {**CHUNK, "K": 256, "V": 512},
+        types=NONE | FP32 | {"dg": "*fp32", "dq": "*fp32", "dk": "*fp32"}, round=3,
+        described={"BT": 64, "BK": 32, "BV": 128},
+        choices={"BT": (16, 32, 64), "BK": (32, 64, 128), "BV": (32, 64, 128)},
+    ),
+    PublicKernel(
+        "fla_rwkv6_dh", FLA, "fla.ops.rwkv6.chunk", "chunk_rwkv6_bwd_kernel_dh",
+        {**CHUNK, "HQ": 4, "K": 256, "V": 512, "NG": 1, "STORE_INITIAL_STATE_GRADIENT": False,
+         "USE_FINAL_STATE_GRADIENT": False},
+        types=NONE | {"gi": "*fp32", "ge": "*fp32", "dht": "none", "dh0": "none", "chunk_offsets": "none"}, round=3,
+        described={"BT": 64, "BK": 32, "BV": 128},
+        choices={"BT": (16, 32, 64), "BK": (32, 64, 128), "BV": (32, 64, 128)},
+    ),
+    PublicKernel(
+        "fla_delta_dh", FLA, "fla.ops.common.chunk_delta_h", "chunk_gated_delta_rule_bwd_kernel_dhu_blockdim64",
+        {**CHUNK, "K": 128, "V": 512, "USE_G": True, "USE_GK": False, "USE_INITIAL_STATE": False,
+         "USE_FINAL_STATE_GRADIENT": False},
+        types=NONE | FP32 | {"gk": "none", "dht": "none", "dh0": "none", "chunk_offsets": "none"}, round=3,
+        described={"BT": 16, "BV": 32}, choices={"BT": (16, 32, 64), "BV": (16, 32, 64)},
+    ),
+    PublicKernel(
+        "fla_wy_bwd", FLA, "fla.ops.gated_delta_rule.wy_fast", "prepare_wy_repr_bwd_kernel",
+        {**CHUNK, "K": 256, "V": 512, "USE_G": True}, types=NONE | FP32 | {"A": "*bf16", "db": "*fp32", "dg": "*fp32"},
+        round=3, described={"BT": 64, "BK": 32, "BV": 128},
+        choices={"BT": (16, 32, 64), "BK": (32, 64, 128), "BV": (32, 64, 128)},
+    ),
+    PublicKernel(
+        "aiter_blockscale", AITER, "aiter.ops.triton._triton_kernels.gemm.basic.gemm_a8w8_blockscale",
+        "_gemm_a8w8_blockscale_kernel",
+        {"GROUP_K": 128, "GROUP_N": 128, "GROUP_SIZE_M": 8, "NUM_KSPLIT": 1, "SPLITK_BLOCK_SIZE": 4096, "EVEN_K": True,
+         "GRID_MN": 256, "cache_modifier": "", "num_stages": 2},
+        ones=("stride_ak", "stride_bk", "stride_cn"), integers=("M", "N", "K"),
+        types={"a_ptr": "*bf16", "b_ptr": "*bf16", "a_scale_ptr": "*fp32", "b_scale_ptr": "*fp32"}, round=3,
+        **AITER_PRODUCT,
     ),
 )  # fmt: skip
