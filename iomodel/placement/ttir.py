@@ -14,8 +14,10 @@ from math import prod
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 
-MOST_CHARACTERS = 4_000_000
-"""Length of the longest text that is read; kernels with a hundred products take a tenth of it [characters]."""
+MOST_CHARACTERS = 2_000_000
+"""Length of the longest text that is read; kernels with a hundred products take a fifth of it [characters]."""
+LONGEST_LINE = 16_384
+"""Length of the longest line that is read; the head of a function of eighty arguments takes half of it [characters]."""
 MOST_ELEMENTS = 1 << 20
 """Elements of the largest tile of Triton's language [elements]."""
 DEEPEST = 64
@@ -23,14 +25,19 @@ DEEPEST = 64
 
 ELEMENTS = FrozenDict({"bf16": 2, "index": 8, "ptr": 8, "tf32": 4})
 """Sizes of the types whose name does not end with the number of their bits [B]."""
-LOCATION = re.compile(r"\s+loc\(.*$")
+OPERANDS = FrozenDict(
+    {"tt.dot": 3, "tt.addptr": 2, "arith.addi": 2, "arith.subi": 2, "arith.muli": 2, "arith.remsi": 2, "tt.store": 2}
+    | dict.fromkeys(("tt.load", "tt.trans", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.reduce", "tt.scan"), 1)
+)
+"""The fewest operands of operations whose operands are looked at [-]."""
+LOCATION = " loc("
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 BRACES = re.compile(r"<?\{[^{}]*\}>?")
 VALUE = re.compile(r"%[\w$.-]+(?:#\d+)?")
 ARGUMENT = re.compile(r"(%[\w$.-]+)\s*:\s*([^,(){}\s]+(?:<[^()]*?>)?)\s*(\{[^{}]*\})?")
 TYPE = re.compile(
-    r"!tt\.tensordesc<(?:tensor<)?(?P<described>(?:\d+x)*\w+)[^>]*>+|!tt\.ptr<tensor<(?P<block>(?:\d+x)*\w+)[^>]*>+"
-    r"|tensor<(?P<tensor>(?:\d+x)*(?:!tt\.ptr<\w+(?:, \d+)?>|\w+))(?P<layout>[^>]*)>"
+    r"!tt\.tensordesc<(?:tensor<)?(?P<described>(?:\d+x)*\w+)[^<>]*>+|!tt\.ptr<tensor<(?P<block>(?:\d+x)*\w+)[^<>]*>+"
+    r"|tensor<(?P<tensor>(?:\d+x)*(?:!tt\.ptr<\w+(?:, \d+)?>|\w+))(?P<layout>[^<>]*)>"
     r"|!tt\.ptr<\w+(?:, \d+)?>|\b(?:[iuf]\d+\w*|bf16|tf32|index)\b"
 )
 NAME = re.compile(r'(?:(?P<results>%[^=]*?)\s*=\s*)?(?:"(?P<quoted>[\w.]+)"|(?P<plain>[a-z_]\w*(?:\.\w+)*))')
@@ -124,13 +131,15 @@ class _Reader:
     def read(self, number: int, line: str) -> None:
         """Read one line."""
         self.line = number
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"text: line {number} has {len(line):,} characters; allowed: at most {LONGEST_LINE:,}")
         stripped = line.strip()
         if not stripped or stripped.startswith(("#", "//")):
             return
         if stripped.startswith("^"):
             self._labelled(stripped)
         elif stripped.startswith("}"):
-            self._close(LOCATION.sub("", stripped))
+            self._close(stripped.partition(LOCATION)[0].rstrip())
         else:
             self._operation(stripped)
 
@@ -183,7 +192,7 @@ class _Reader:
         tail = line.lstrip("})")
         operation.attributes += " ".join(BRACES.findall(tail))
         types = self._types(BRACES.sub("", tail).rpartition("->")[2] if "->" in tail else "")
-        if types and not operation.results[0].shape and len(types) == len(operation.results):
+        if types and operation.results and not operation.results[0].shape and len(types) == len(operation.results):
             for result, known in zip(operation.results, types, strict=True):
                 result.shape, result.element, result.pointer = known.shape, known.element, known.pointer
 
@@ -198,7 +207,7 @@ class _Reader:
         if name == "tt.func":
             self._function(operation, line)
             return
-        rest = LOCATION.sub("", STRING.sub('""', line[found.end() :]))
+        rest = STRING.sub('""', line[found.end() :]).partition(LOCATION)[0].rstrip()
         begins = rest.endswith("{")
         rest = rest[:-1] if begins else rest
         operation.attributes = " ".join(BRACES.findall(rest))
@@ -211,6 +220,10 @@ class _Reader:
         else:
             operation.operands = self._operands(values)
         self._results(operation, found["results"] or "", types if name != "scf.if" else rest)
+        if len(operation.operands) < OPERANDS.get(name, 0):
+            raise self._error(f"gives {name} {len(operation.operands)} operands")
+        if name == "tt.dot" and not _multiplies(operation):
+            raise self._error("has a product of tiles that do not match")
         if begins:
             if len(self.open) >= DEEPEST:
                 raise self._error(f"is within {DEEPEST} regions")
@@ -269,7 +282,7 @@ class _Reader:
         listed: list[str] = []
         for each in names.split(","):
             name, _, count = each.strip().partition(":")
-            if count and not 0 < int(count) < 1000:
+            if count and not (count.isdecimal() and 0 < int(count[:9]) < 1000):
                 raise self._error(f"has {count} results")
             listed += [f"{name}#{index}" for index in range(int(count))] if count else [name]
         known = self._types(types.rpartition("->")[2] if "->" in types else types)
@@ -295,6 +308,8 @@ class _Reader:
         inside = found["tensor"] or found["block"] or found["described"]
         *extents, element = (inside or found[0]).split("x") if inside else ((), found[0])[1:]
         pointer = "!tt.ptr" in element or found["block"] is not None
+        if not all(extent.isdecimal() for extent in extents):
+            raise self._error(f"has a tile of {shown(inside)}")
         shape = tuple(int(extent[:9]) for extent in extents)
         if prod(shape) > MOST_ELEMENTS or any(extent < 1 or extent & (extent - 1) for extent in shape):
             raise self._error(f"has a tile of {' x '.join(map(str, shape))}, no powers of two")
@@ -314,6 +329,15 @@ def _results_of(operation: Operation, types: list[Value], count: int) -> list[Va
     if operation.name == "tt.load" and types:
         return [Value(types[0].shape, types[0].element)]
     return types[-count:]
+
+
+def _multiplies(operation: Operation) -> bool:
+    """Check that the tiles of a product match: rows x sum, sum x columns, rows x columns."""
+    left, right, added = (value.shape for value in operation.operands[:3])
+    result = operation.results[0].shape if operation.results else ()
+    if not len(left) == len(right) == len(result) >= 2:
+        return False
+    return left[-1] == right[-2] and result == added and result[-2:] == (left[-2], right[-1])
 
 
 def _size(element: str) -> int:

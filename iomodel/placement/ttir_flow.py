@@ -74,7 +74,9 @@ class Extents:
         return side
 
     def _join(self, one: Value, axis: int, other: Value, side: int) -> None:
-        if one in self.tiles and other in self.tiles and one.shape[axis] == other.shape[side] > 1:
+        if one not in self.tiles or other not in self.tiles or axis >= len(one.shape) or side >= len(other.shape):
+            return
+        if one.shape[axis] == other.shape[side] > 1:
             first, second = self.of(one, axis % len(one.shape)), self.of(other, side % len(other.shape))
             if first != second:
                 self.parents[second] = first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +14,9 @@ from iomodel.placement.ttir import Block, Operation, Value
 from iomodel.placement.ttir_flow import LOADS, PRODUCTS, Extents, Neighbours, moves, trans_order
 
 MOST_STEPS = 256
-"""Loads and products of the largest kernel that is described [-]."""
+"""Loads, products and stores of the largest kernel that is described [-]."""
+MOST_OPERATIONS = 10_000
+"""Operations of the largest kernel that is described; one with a hundred products has a third of them [-]."""
 STORES = frozenset({"tt.store", "tt.atomic_rmw", "tt.descriptor_store", "tt.descriptor_reduce"})
 REFUSED = ("tt.call", "tt.dot_scaled")
 """Operations without rules."""
@@ -63,6 +66,13 @@ class KernelReader:
 
     def __init__(self, kernel: Operation) -> None:
         self.kernel = kernel
+        names = Counter(each.name for each in kernel.walk())
+        for words, size, most in (
+            ("operations", names.total(), MOST_OPERATIONS),
+            ("loads, products and stores", sum(names[name] for name in LOADS | PRODUCTS | STORES), MOST_STEPS),
+        ):
+            if size > most:
+                raise InputError(f"text: {size:,} {words} given; allowed: at most {most:,}")
         refused = next((each for each in kernel.walk() if each.name in REFUSED), None)
         if refused is not None:
             raise InputError(f"text: {refused.name} in line {refused.line}; allowed: kernels of tt.dot alone")
@@ -94,8 +104,6 @@ class KernelReader:
             programs.append(self._program(segment))
         if not programs:
             raise InputError("text: a kernel without tt.dot given; allowed: a kernel with matrix products")
-        if sum(len(program.loop) for program in programs) > MOST_STEPS:
-            raise InputError(f"text: more than {MOST_STEPS} loads and products given; allowed: at most {MOST_STEPS}")
         return replace(programs[0], branches=tuple(programs[1:]))
 
     def _segments(self) -> list[Segment]:
@@ -316,7 +324,7 @@ class SegmentReader:
         """Describe a product, and before it the operands that arithmetic makes."""
         left, right = operation.operands[:2]
         result = operation.results[0]
-        if len(operation.operands) < 3 or len(result.shape) != 2:
+        if len(result.shape) != 2:
             raise InputError(f"text: a product of {len(result.shape)} axes in line {operation.line}; allowed: two")
         sides = []
         for value in (right, left):
