@@ -51,6 +51,9 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = FrozenDict(
 )
 """Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
 
+DOUBT = 3
+"""Factor by which memory may be wrong where products take a tile that arithmetic makes in two orders; read off compiles
+of fla's wall attention [-]."""
 UNITS = ("mma.sync", "wgmma", "tcgen05")
 """Matrix instructions, the narrowest first; a launch is named by the widest of its programs."""
 PAGED = ("decode_paged", "latent_decode")
@@ -189,7 +192,14 @@ def check_described(
     if numbers[0] & (numbers[0] - 1):
         raise InputError(f"num_warps: {numbers[0]} given; allowed: a power of two")
     as_version(version)
-    return checked_kernel(kernel.kernel(values), as_architecture(arch), *numbers)
+    declared = kernel.kernel(values)
+    checked = checked_kernel(declared, as_architecture(arch), *numbers)
+    if declared.arranged_twice and checked.shared_limit / DOUBT < checked.shared < checked.shared_limit * DOUBT:
+        raise InputError(
+            f"M: about {checked.shared:,} B of {checked.shared_limit:,} B; allowed: far from the limit, as products take "
+            "a tile that arithmetic makes in two orders, whose memory is not known"
+        )
+    return checked
 
 
 @lru_cache(maxsize=16_384)

@@ -158,6 +158,16 @@ class TritonKernel:
         return tuple(step for step in self.loop if isinstance(step, TileProduct))
 
     @property
+    def arranged_twice(self) -> bool:
+        """True if products take a tile that arithmetic makes as it is and transposed."""
+        return any(
+            len({product.right_order == "turned" for product in program.products if product.right == tile.name}) > 1
+            for program in self.programs
+            for tile in program.loads
+            if tile.made
+        )
+
+    @property
     def least_sum(self) -> int:
         """The fewest bytes that a product sums over; Triton compiles none below 32 B [B]."""
         elements = {each.name: each.element for each in (*self.resident, *self.loop, *self.results)}
