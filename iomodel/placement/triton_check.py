@@ -51,7 +51,7 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = FrozenDict(
 )
 """Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
 
-DOUBT = 3
+DOUBT = 4
 """Factor by which memory may be wrong where products take a tile that arithmetic makes in two orders; read off compiles
 of fla's wall attention [-]."""
 UNITS = ("mma.sync", "wgmma", "tcgen05")
@@ -196,7 +196,7 @@ def check_described(
     checked = checked_kernel(declared, as_architecture(arch), *numbers)
     if declared.arranged_twice and checked.shared_limit / DOUBT < checked.shared < checked.shared_limit * DOUBT:
         raise InputError(
-            f"M: about {checked.shared:,} B of {checked.shared_limit:,} B; allowed: far from the limit, as products take "
+            f"M: about {checked.shared:,} B of {checked.shared_limit:,}; allowed: far from the limit, as products take "
             "a tile that arithmetic makes in two orders, whose memory is not known"
         )
     return checked

@@ -49,7 +49,8 @@ def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> 
     for program in kernel.programs:
         schedule = LoopSchedule(program, arch, warps, stages)
         resident = [
-            number for tile in program.resident for _ in range(schedule.forms(tile))
+            number for tile in program.resident if tile not in schedule.brought_back
+            for _ in range(schedule.forms(tile))
             if (number := _resident(line, schedule, tile)) is not None
         ]  # fmt: skip
         for _ in range(program.loops):
@@ -104,6 +105,8 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
             size = 0 if step in schedule.read_later else schedule.operand(step)
             operand = line.open(size, SCRATCH) if size else None
             line.once(schedule.moved(step))
+            for tile in schedule.brought_back:
+                line.once(tile.size * (tile.name == step.right), _alignment(schedule, tile))
             if operand is not None:
                 line.close(operand)
             barrier = line.open(BARRIER, PLAIN) if schedule.unit == "tcgen05" and not schedule.ahead else None

@@ -260,6 +260,13 @@ class LoopSchedule:
         apart = self.unit == "mma.sync" or (self.unit == "wgmma" and tile.element != 2)
         return 2 if apart and len(turned) > 1 else 1
 
+    @cached_property
+    def brought_back(self) -> tuple[Tile, ...]:
+        """Resident tiles that wgmma takes transposed alone: registers keep them, and memory has them in a product."""
+        if self.unit != "wgmma":
+            return ()
+        return tuple(tile for tile in self.kernel.resident if self._orders(tile) == {"turned"})
+
     def rearranged(self, tile: Tile) -> int:
         """Compute the scratch through which a load comes into the two layouts of what arithmetic makes of it [B].
 
