@@ -83,10 +83,11 @@ class TileProduct:
 class PassedTile:
     """A tile that passes through shared memory once in an iteration, `element` bytes an element.
 
-    A result that is stored does, and a loaded tile that meets a result without a product of its own.
+    A result that is stored does, a loaded tile that meets a result without a product of its own, and the parts of a
+    sum over all elements.
     """
 
-    name: str
+    passed: Literal["stored", "loaded", "summed"]
     rows: int
     columns: int
     element: int
@@ -170,7 +171,8 @@ class TritonKernel:
     @property
     def least_sum(self) -> int:
         """The fewest bytes that a product sums over; Triton compiles none below 32 B [B]."""
-        elements = {each.name: each.element for each in (*self.resident, *self.loop, *self.results)}
+        elements = {each.name: each.element for each in (*self.resident, *self.results, *self.loads)}
+        elements |= {each.name: each.element for each in self.products}
         own = [product.depth * elements[product.left] for product in self.products]
         return min([*own, *(branch.least_sum for branch in self.branches)])
 

@@ -62,8 +62,8 @@ class LoopSchedule:
     def copies(self, tile: Tile) -> int:
         """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
         if tile.made:  # where an accumulator takes it, tcgen05 reads it after the iteration that makes it
-            later = any(each.carried for each in self.kernel.products if each.right == tile.name)
-            return int(self.unit == "tcgen05" and self.ahead > 0 and later)
+            summed = any(each.carried for each in self.kernel.products if each.right == tile.name)
+            return int(self.unit == "tcgen05" and self.ahead > 0 and summed)
         if not self.ahead or (tile.scattered and tile.element < NARROWEST):
             return 0
         if tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile)):
@@ -99,9 +99,9 @@ class LoopSchedule:
 
         Read off compiles: a result in tensor memory passes in four parts, with eight warps only if its rows are long.
         """
-        tile = Tile(step.name, step.rows, step.columns, step.element)
+        tile = Tile(step.passed, step.rows, step.columns, step.element)
         if step.columns == 1:
-            return tile.size * (self.warps if step.rows == 1 else 1)  # of a number, each warp has a part
+            return tile.size * (self.warps if step.passed == "summed" else 1)  # of a sum, each warp has a part
         if self.unit == "tcgen05":
             return tile.size >> (2 if self.warps == 4 or step.columns >= WIDE else 0)
         return self.storing(tile)

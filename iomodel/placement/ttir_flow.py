@@ -100,14 +100,14 @@ class Extents:
             self._join(right, -1, result, -1)
             self._join_all(added, result)
         elif operation.name == "tt.trans":
-            for axis, source in enumerate(trans_order(operation, len(first.shape))):
-                self._join(first, source, result, axis)
+            for axis, place in enumerate(trans_order(operation, len(first.shape))):
+                self._join(first, place, result, axis)
         elif operation.name in ("tt.expand_dims", "tt.reduce"):
             axis = operation.attribute("axis") or 0
             for value in operation.results if operation.name == "tt.reduce" else (first,):
                 source, short = (first, value) if operation.name == "tt.reduce" else (result, value)
-                for side in range(len(short.shape)):
-                    self._join(source, side + (side >= axis), short, side)
+                for place in range(len(short.shape)):
+                    self._join(source, place + (place >= axis), short, place)
         elif operation.name == "tt.reshape":
             wide = [axis for axis, extent in enumerate(first.shape) if extent > 1]
             kept = [axis for axis, extent in enumerate(result.shape) if extent > 1]

@@ -263,13 +263,13 @@ class SegmentReader:
                 yield from self._product(operation)
             elif operation.name in LOADS and self._meets_result(operation):
                 tile = self.reader.tile("beside", operation.results[0], self._by_rows(operation))
-                yield PassedTile(tile.name, tile.rows, tile.columns, tile.element)
+                yield PassedTile("loaded", tile.rows, tile.columns, tile.element)
             elif operation.name == "tt.reduce" and not operation.results[0].shape and operation.operands[0].shape:
                 number = self.reader.one
-                yield PassedTile("sum", number, number, operation.operands[0].element)
+                yield PassedTile("summed", number, number, operation.operands[0].element)
             elif operation.name in STORES and self.reader._is_result(operation):
                 tile = self.reader._stored(operation)
-                yield PassedTile(tile.name, tile.rows, tile.columns, tile.element)
+                yield PassedTile("stored", tile.rows, tile.columns, tile.element)
 
     def _load(self, operation: Operation) -> Tile:
         """Describe a load."""
@@ -326,7 +326,7 @@ class SegmentReader:
         result = operation.results[0]
         if len(result.shape) != 2:
             raise InputError(f"text: a product of {len(result.shape)} axes in line {operation.line}; allowed: two")
-        sides = []
+        sides: list[tuple[str, Order]] = []
         for value in (right, left):
             name, order, made = self._operand(value)
             if made is not None:
@@ -406,42 +406,6 @@ class SegmentReader:
                 pending += each.maker.operands
         return tuple(sorted(names)) or (self.made[value],)
 
-    def _summed(self, operation: Operation) -> Operation:
-        """Find the first of the products that one accumulator sums."""
-        added = operation.operands[2].maker if len(operation.operands) > 2 else None
-        return self._summed(added) if added is not None and added in self.products else operation
-
-    def _operand(self, value: Value) -> tuple[str, Order, Tile | None]:
-        """Name the tile that an operand is, with the order in which it comes from memory."""
-        source, turned = value, False
-        while source.maker is not None and source.maker.name == "tt.trans" and len(source.shape) == 2:
-            turned = turned != (trans_order(source.maker, 2) == [1, 0])
-            source = source.maker.operands[0]
-        maker = source.maker
-        inside = maker is not None and self._inside(maker)
-        if maker is not None and maker in self.names:
-            order: Order = "turned" if turned else "rows" if self._by_rows(maker) else "columns"
-            return self.names[maker], order, None
-        order = "turned" if turned else "rows"
-        if source in self.reader.results:
-            product = self._nearest(source)
-            if product is not None and product in self.products:
-                return self.reader.products[self._summed(product)], order, None
-            name = f"result {len(self.earlier) + 1}"
-            self.earlier.append(self.reader.tile(name, source, True))
-            return name, order, None
-        argument = source.maker is None and source.block is self.segment.block
-        if self.segment.block is not None and not inside and not argument:
-            name = self.reader.residents.setdefault(source, f"resident {len(self.reader.residents) + 1}")
-            if name not in {tile.name for tile in self.resident}:
-                self.resident.append(self.reader.tile(name, source, True))
-            return name, order, None
-        if source in self.made:
-            return self.made[source], order, None
-        self.made[source] = f"made {len(self.made) + 1}"
-        made = replace(self.reader.tile(self.made[source], source, True), made=self._sources(source))
-        return self.made[source], order, made
-
     def _nearest(self, value: Value) -> Operation | None:
         """Find the product that a result comes from: the first on the way back, of the same shape if there is one."""
         seen: set[Value] = set()
@@ -456,11 +420,10 @@ class SegmentReader:
                 if each.shape == value.shape:
                     return maker
                 first = first or maker
-            elif maker is not None and maker.name in ("scf.for", "scf.while"):
-                pending += [block.operations[-1].operands[each.number] for block in maker.blocks[-1:]
-                            if each.number < len(block.operations[-1].operands)]  # fmt: skip
-            elif maker is not None and maker.name == "scf.if":
-                pending += [block.operations[-1].operands[each.number] for block in maker.blocks if block.operations]
+            elif maker is not None and maker.name in ("scf.for", "scf.while", "scf.if"):
+                blocks = maker.blocks if maker.name == "scf.if" else maker.blocks[-1:]
+                ends = [block.operations[-1].operands for block in blocks if block.operations]
+                pending += [end[each.number] for end in ends if each.number < len(end)]
             elif maker is not None and maker.name not in LOADS:
                 pending += maker.operands
             elif maker is None and each.block is not None and each.block.parent is not None:

@@ -242,7 +242,7 @@ class Pruner:
         try:
             if isinstance(call, str):
                 raise InputError(call)
-            time = seconds(self.kernel, call, self.hardware, sizes, launch.warps, launch.stages, check)
+            time = seconds(str(self.kernel), call, self.hardware, sizes, launch.warps, launch.stages, check)
         except IOModelError as error:
             return replace(judged, seconds=math.nan, reason=str(error))
         return replace(judged, seconds=time)
