@@ -387,7 +387,7 @@ def pruner(
         top = None if untimed else TOP
     if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1 or untimed):
         allowed = (
-            "None, a matrix product or a described kernel is judged by its memory alone"
+            f"None, a {'matrix product' if kernel in UNTIMED else 'described kernel'} is judged by its memory alone"
             if untimed
             else "an integer from 1, or None"
         )
