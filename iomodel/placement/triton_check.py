@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -99,6 +100,7 @@ class TritonCheck(Record):
     compiles: bool = True
 
 
+@strict
 def check_triton(
     M: int | Mapping[str, Any],
     N: int | None = None,
