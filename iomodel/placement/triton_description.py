@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.errors import InputError, shown
@@ -92,6 +93,7 @@ class KernelDescription(Record):
         return sized(self.template, sizes)
 
 
+@strict
 def describe(text: str | Sequence[str], config: Mapping[str, int] | Sequence[Mapping[str, int]]) -> KernelDescription:
     """Describe a Triton kernel by the TTIR of one config, so that every other config can be checked.
 
