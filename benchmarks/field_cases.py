@@ -58,7 +58,7 @@ CASES = (
     Case(f"simulate llama-3-8b --hardware h100-sxm5 --trace {TRACES / 'mooncake-tool.jsonl'} --limit 2", r"hash ids"),
     Case(f"judge {RESULTS / 'sglang-start.log'} --hardware h100-sxm5", r"every figure is within its interval"),
     # parts
-    Case("plan deepseek-v4-pro --hardware b200 --tensor-parallel 8 --prompt 8192 --output 256", r"missing: times"),
+    Case("plan deepseek-v4-pro --hardware b200 --tensor-parallel 8 --prompt 8192 --output 256", r"TTFT of one"),
     Case("plan llama-3-8b --hardware gb10 --prompt 1024 --output 128", r"requests that fit"),
     Case("plan llama-3-70b --hardware ascend-910b --prompt 1024 --output 128", r"try more devices per replica"),
     Case("plan llama-3-8b --hardware p40 --prompt 1024 --output 128", r"missing: times"),
@@ -84,7 +84,8 @@ CASES = (
     Case("version", r"^iomodel \d"),
     Case("plan meta-llama/Llama-9 --hardware h100-sxm5 --prompt 64 --output 8",
          r"raw/main/config\.json, which is not fetched"),
-    Case("model gpt2", r"not on file"),
+    Case("model gpt2", r"124,439,808"),
+    Case("model gptj", r"did you mean 'gpt2'"),
 )  # fmt: skip
 
 
