@@ -58,5 +58,5 @@ def _old(name: str, new: str, home: str) -> Any:
     """Return what an old name means, with a warning at the line that asks the root for it."""
     from iomodel.common.deprecation import warn_renamed
 
-    warn_renamed(name, new, depth=2)
+    warn_renamed(name, new)
     return getattr(import_module(f"{__name__}.{home}"), name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from iomodel.common.input_files import readable
-from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, count
+from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, count, per_cent
 from iomodel.common.units import UnitKind
 from iomodel.errors import InputError, shown
 
@@ -78,11 +78,16 @@ def _with_unit(field: str, text: str, kind: UnitKind) -> int | float:
 
 
 def real(text: str) -> float | str:
-    """Parse a number; return other text unchanged for the library to reject."""
+    """Parse a number, or a share in per cent; return other text unchanged for the library to reject.
+
+    >>> real("0.9"), real("90%"), real("most")
+    (0.9, 0.9, 'most')
+    """
     try:
         return float(text)
     except ValueError:
-        return text
+        share = per_cent(text)
+        return text if share is None else share
 
 
 def reals(field: str, text: str) -> list[float | str]:

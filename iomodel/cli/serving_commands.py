@@ -81,7 +81,7 @@ def service(path: str) -> list[Callable[[], Options]]:
 
 
 @with_options(
-    of(PLAN, "Request", "prompt output batch clients load ttft tpot"),
+    of(PLAN, "Request", "prompt output batch clients load ttft tpot", required="required for times"),
     [DEVICE],
     of(PLAN, "Layout", "count"),
     SEARCHED,

@@ -1,13 +1,14 @@
-"""Keywords of functions: one that a function does not take is an error of this library, and a TypeError."""
+"""Keywords of functions: synonyms of their names, and the error for one that a function does not take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, TypeVar, cast
 
-from iomodel.errors import UnknownKeywordError
+from iomodel.common.spellings import renamed
+from iomodel.errors import IOModelError, UnknownKeywordError, nearest_names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,14 +28,53 @@ def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) ->
 
 
 def strict(function: F) -> F:
-    """Let a function without options refuse an unknown keyword as those with options do."""
+    """Let a function take the synonyms of its keywords, and refuse an unknown one in the words of this library.
+
+    Only a call that the function refuses is spelled anew, so that a call in its own words costs nothing.
+
+    >>> @strict
+    ... def planned(model, *, prompt):
+    ...     return model, prompt
+    >>> planned("llama-3-8b", input_len=2048)
+    ('llama-3-8b', 2048)
+    >>> planned("llama-3-8b", promt=2048)
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.UnknownKeywordError: argument of planned: 'promt' is unknown; did you mean 'prompt'? allowed: ...
+    """
 
     @wraps(function)
     def call(*values: Any, **named: Any) -> Any:
         try:
             return function(*values, **named)
-        except TypeError:
-            refuse_unknown(function.__name__, named, signature(function).parameters)
-            raise
+        except (TypeError, IOModelError) as error:
+            spelled = _spelled_anew(function, named)
+            if spelled is None:
+                if not isinstance(error, IOModelError):
+                    _refuse_misfit(function, values, named)
+                raise
+        return function(*values, **spelled)
 
     return cast("F", call)
+
+
+def _spelled_anew(function: Callable[..., Any], named: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return keywords under the names of a function's parameters; None if they have these names already."""
+    known = [name for name, kind in signature(function).parameters.items() if kind.kind != Parameter.VAR_KEYWORD]
+    spelled = renamed(named, known)
+    return spelled if spelled.keys() != named.keys() else None
+
+
+def _refuse_misfit(function: Callable[..., Any], values: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    """Raise UnknownKeywordError for a keyword that a function does not take, or that means one that it lacks."""
+    own = signature(function)
+    try:
+        own.bind(*values, **named)
+    except TypeError:
+        parameters = own.parameters
+    else:
+        return  # the error is from within
+    open_ended = any(parameter.kind == Parameter.VAR_KEYWORD for parameter in parameters.values())
+    absent = [name for name in [*parameters][len(values) :] if name not in named]
+    unknown = [name for name in named if name not in parameters and (not open_ended or nearest_names(name, absent))]
+    refuse_unknown(function.__name__, unknown, parameters)

@@ -25,6 +25,7 @@ SUFFIXES: Mapping[str, int] = {
     **{letter: 1024**power for power, letter in enumerate("KMGT", 1)},
 }
 """Suffixes of counts, as vLLM reads them (vllm/engine/arg_utils.py, human_readable_int): 8k is 8,000, 8K is 8,192."""
+_PER_CENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,15})?)\s*%\s*", re.ASCII)
 _COUNT = re.compile(r"(\d{1,40})(?:\.(\d{1,40}))?([kmgtKMGT])", re.ASCII)
 
 
@@ -50,6 +51,26 @@ def count(value: Any) -> Any:
     return value if rest else scaled
 
 
+def per_cent(text: str) -> float | None:
+    """Return the share that a text in per cent states; None for other text.
+
+    >>> per_cent("90%"), per_cent("0.9")
+    (0.9, None)
+    """
+    match = _PER_CENT.fullmatch(text)
+    return None if match is None else float(match[1]) / 100
+
+
+def as_part(value: object) -> str:
+    """Suggest the share that is meant by a number above 1 that was probably given in per cent; else nothing.
+
+    >>> as_part(90), as_part(0)
+    (', such as 0.9', '')
+    """
+    number = value if isinstance(value, int | float) else 0
+    return f", such as {number / 100:g}" if 1 < number <= 100 else ""
+
+
 def quantity(name: str, value: Any) -> Any:
     """Return the number of a text with a unit in the base unit of an argument; any other value unchanged.
 
@@ -69,6 +90,8 @@ def quantity(name: str, value: Any) -> Any:
                 f"as '{shown(value, 12)}ms'"
             )
         return value
+    if unit is None and (share := per_cent(value)) is not None:
+        return share
     if unit is None or value.isdigit():
         return count(value)
     try:

@@ -24,6 +24,14 @@ _PREFIXES: dict[str, dict[str, int | Fraction]] = {
     "W": {"k": 10**3, "m": SMALL["m"]},
     "s": {**SMALL, "µ": SMALL["u"]},
 }
+_WORDS = {
+    **dict.fromkeys(("kb", "k", "kilobytes"), "KiB"), "kb/s": "kB/s", "bytes": "B", "byte": "B",
+    **dict.fromkeys(("m", "megabytes"), "MB"), **dict.fromkeys(("g", "gigabytes"), "GB"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"), "usec": "us", "microseconds": "us",
+    **dict.fromkeys(("msec", "msecs", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("gbps", "gb/sec"), "GB/s"), **dict.fromkeys(("tbps", "tb/sec"), "TB/s"), "tflops": "TFLOP/s",
+}  # fmt: skip
+"""Units in other words, each with the one that is probably meant."""
 _NUMBER = r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?"
 _TEXT = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµ].*?)?\s*", re.ASCII)
 
@@ -85,7 +93,7 @@ class UnitKind(NamedTuple):
         if isinstance(unit, str) and unit in known:
             return known[unit]
         folded = {name.lower(): name for name in known}
-        near = {"kb": "KiB", "kb/s": "kB/s"}.get(str(unit).lower()) or folded.get(str(unit).lower())
+        near = _WORDS.get(str(unit).lower()) or folded.get(str(unit).lower())
         close = [near] if near in known else get_close_matches(str(unit), known, n=1, cutoff=0.6)
         hint = f"did you mean {close[0]!r}? " if close else ""
         allowed = ", ".join(known) if self.unit else "no unit, a plain number"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeGuard
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from iomodel.common.quantities import LARGEST as LARGEST  # noqa: PLC0414 - rooms import it from here
-from iomodel.common.quantities import count, quantity
+from iomodel.common.quantities import as_part, count, quantity
 from iomodel.common.results import PlainData
 from iomodel.errors import InputError, UnknownFieldError, UnknownNameError, hinted, shown, shown_name
 
@@ -329,7 +329,8 @@ def _message(fault: Mapping[str, Any], fields: Sequence[str]) -> str:
     if kind not in ALLOWED:
         return f"{value} given; {fault['msg']}"
     figures = {name: _written(figure) for name, figure in fault.get("ctx", {}).items()}
-    return f"{value} given; allowed: {ALLOWED[kind].format(**figures)}"
+    share = as_part(fault["input"]) if figures.get("le") == "1" else ""
+    return f"{value} given; allowed: {ALLOWED[kind].format(**figures)}{share}"
 
 
 def _written(figure: Any) -> Any:

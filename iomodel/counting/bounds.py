@@ -272,7 +272,7 @@ def lower_bounds(
     first: Any = workload
     second: Any = hardware
     if algorithm is None and isinstance(second, Workload) and not isinstance(first, Workload):
-        warn_renamed("lower_bounds(algorithm, workload)", "iomodel.lower_bounds(workload, algorithm=...)", 2)
+        warn_renamed("lower_bounds(algorithm, workload)", "iomodel.lower_bounds(workload, algorithm=...)")
         workload, hardware, algorithm = second, None, first
     call = as_workload(workload)
     if algorithm is None and isinstance(call, Linear):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.choice import split_choice
@@ -19,6 +20,7 @@ from iomodel.workloads.workload import Workload
 __all__ = ["Cost", "cost", "linear_cost", "pointwise_cost"]
 
 
+@strict
 def cost(algorithm: AlgorithmLike, workload: Workload, tiles: Mapping[str, Any] | None = None, **options: Any) -> Cost:
     """Count the traffic and the operations of an algorithm exactly.
 

@@ -15,6 +15,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import check_keys, decoded_values, plain
 from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.common.validation import as_choice
@@ -228,6 +229,7 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
+@strict
 def cost_array(
     algorithm: AlgorithmLike,
     workload: Shape | None = None,

@@ -12,6 +12,7 @@ from sympy import Add, Expr, factor_terms, latex
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import PlainData, check_keys, decoded_values, plain
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting import folds as counts
@@ -247,6 +248,7 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
     return passes[0] + retiled(passes[1], {BY_NAME[name]: BY_NAME[f"bwd_{name}"] for name in ("block_q", "block_kv")})
 
 
+@strict
 def expressions(
     algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "forward", **options: Any
 ) -> Expressions:

@@ -11,6 +11,7 @@ from sympy import Expr, Integer, Min, Mul, ceiling
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms._ranks import schedule_of
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import PlainData, check_keys, decoded_values
 from iomodel.counting.expressions import expressions
 from iomodel.counting.quantities import TOTALS
@@ -107,6 +108,7 @@ SUMMED = ("hbm_bytes", "flops", "useful_flops", "exps")
 SIDES = ("sent", "received", "messages", "buffers")
 
 
+@strict
 def messages(method: str, mask: str = "full", sharding: Sharding | None = None) -> Messages:
     """Return the messages that one of the ranks of a divided sequence sends and receives, as sympy expressions.
 

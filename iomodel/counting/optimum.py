@@ -31,6 +31,7 @@ from sympy import Add, Expr, Symbol, ceiling, expand, factor, factor_terms, floo
 from iomodel.algorithms import AlgorithmLike, exact_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import PlainData, check_keys, decoded_values, plain
 from iomodel.common.validation import as_mapping
 from iomodel.counting import folds as counts
@@ -149,6 +150,7 @@ class Optimum(PlainData):
         return "\n".join([*sizes, f"HBM elements = {self.hbm_elements}", f"leading term = {self.leading}"])
 
 
+@strict
 def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "forward", **options: Any) -> Optimum:
     """Derive the tiles of least traffic as formulas, with the leading term of the traffic.
 

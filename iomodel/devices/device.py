@@ -264,16 +264,35 @@ def names_meant(given: str) -> list[str]:
 
     >>> names_meant("Tesla T4"), names_meant("RTX 3060 12GB"), names_meant("RTX 3060 8GB")
     (['t4'], ['rtx3060'], [])
+    >>> names_meant("A100 80GB PCIe"), names_meant("NVIDIA H100 80GB HBM3")
+    (['a100-pcie-80gb'], ['h100-sxm5'])
     """
-    name = given.lower()
-    for bare in dict.fromkeys((name, _BRAND.sub("", name))):
+    name = " ".join(given.lower().split()).removesuffix(" generation")
+    if name in _REPORTED:
+        return [_REPORTED[name]]
+    for bare in _without_brands(name):
         meant = [bare] if bare in _names() else spelled_alike(bare, list_hardware())
-        if meant := meant or _beginning(bare) or _of_capacity(bare):
+        if meant := meant or _beginning(bare) or _of_words(bare) or _of_capacity(bare):
             return meant
     return []
 
 
-_BRAND = re.compile(r"^(?:(?:nvidia|geforce|tesla|amd|instinct|intel)[\s_-]+)+")
+_BRAND = re.compile(r"^(?:nvidia|geforce|tesla|amd|instinct|radeon|intel)[\s_-]+")
+_REPORTED = {
+    "nvidia b300 sxm6 ac": "b300",
+    "nvidia gh200 480gb": "gh200-96gb",  # of Grace's memory
+    "nvidia h100 80gb hbm3": "h100-sxm5",
+    "nvidia h200": "h200-sxm",
+}
+"""Names that nvidia-smi and torch.cuda.get_device_name report and that leave out what ours have."""
+
+
+def _without_brands(name: str) -> Iterator[str]:
+    """Yield a name, then what is left of it without its first brand, its second and so on."""
+    while name:
+        yield name
+        bare = _BRAND.sub("", name)
+        name = "" if bare == name else bare
 
 
 def _beginning(name: str) -> list[str]:
@@ -286,12 +305,19 @@ def _first_words(name: str) -> list[str]:
     return list(accumulate(name.split("-")[:-1], "{}-{}".format))
 
 
+def _of_words(name: str) -> list[str]:
+    """List the names with the same words in any order."""
+    words = sorted(re.split(r"[\s_-]+", name))
+    return [known for known in list_hardware() if words == sorted(known.split("-"))]
+
+
 def _of_capacity(name: str) -> list[str]:
     """List the names before a capacity that is their device's: the RTX 3090 of "RTX 3090 24GB"."""
     found = re.fullmatch(r"(.+?)[\s_-]*(?<!\d)(\d+)[\s_-]?gi?b", name)
     if found is None:
         return []
-    held = {known: _shipped(known).memory.hbm.capacity for known in spelled_alike(found[1], list_hardware())}
+    meant = spelled_alike(found[1], list_hardware()) or _beginning(found[1]) or _of_words(found[1])
+    held = {known: _shipped(known).memory.hbm.capacity for known in meant}
     return [known for known, size in held.items() if size and round(size.value / BINARY["Gi"]) == int(found[2])]
 
 

@@ -152,6 +152,8 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     ['llama-3.1-8b']
     >>> nearest_names("input", ["output"]), nearest_names("ouptut", ["output"])
     ([], ['output'])
+    >>> nearest_names("4090", ["rtx4090", "rtx3090"]), nearest_names("h100 80gb", ["a100-pcie-80gb", "h100-pcie"])
+    (['rtx4090'], ['h100-pcie'])
     """
     wanted = shown(given).strip("'").lower()[:MOST_COMPARED]
     letters, words = _letters(wanted), _words(wanted)
@@ -162,7 +164,7 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     same = [name for name in names if _letters(name) == letters] or meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
     if not near and not known(wanted):
-        near = _edited(wanted, names) or [name for name in names if _words(name) & _numbered(words)]
+        near = _numbered_alike(wanted, names) or _edited(wanted, names) or _sharing_a_number(wanted, names)
     if not near and not known(wanted) and len(wanted) >= LONG:
         others = spellings(names)
         near = list(dict.fromkeys(chain.from_iterable(others[word] for word in others if _edits(wanted, word, 1) == 1)))
@@ -178,9 +180,28 @@ def _edited(wanted: str, names: Sequence[str]) -> list[str]:
         if least:
             return [name for name, count in edits.items() if count == least]
     stem = wanted.rstrip("0123456789")
-    return [name for name in names if len(name) > SHORT and wanted.startswith(name)] or [
+    return [name for name in names if len(name) > SHORT and _continues(wanted, name)] or [
         name for name in names if stem and stem == name.rstrip("0123456789")
     ]
+
+
+def _continues(wanted: str, name: str) -> bool:
+    """Check whether a text begins with a name, and not in the middle of a number."""
+    rest = wanted.removeprefix(name)
+    return rest != wanted and not (name[-1].isdigit() and rest[:1].isdigit())
+
+
+def _numbered_alike(wanted: str, names: Iterable[str]) -> list[str]:
+    """Select the names that end with a number that is given alone."""
+    if len(wanted) <= SHORT or not wanted.isdigit():
+        return []
+    return [name for name in names if name.endswith(wanted) and not name[: -len(wanted)][-1:].isdigit()]
+
+
+def _sharing_a_number(wanted: str, names: Sequence[str]) -> list[str]:
+    """Select the names with the first of the numbered words of a text, such as h100, that any name has."""
+    shared = ([name for name in names if word in _words(name)] for word in _split(wanted) if _numbered({word}))
+    return next(filter(None, shared), [])
 
 
 SHORT, LONG = 2, 8
@@ -235,7 +256,11 @@ def _letters(name: str) -> str:
 
 def _words(name: str) -> set[str]:
     """Return the words of a name, which anything but letters, digits and a decimal point separates."""
-    return {*"".join(letter if letter.isalnum() or letter == "." else " " for letter in name).split()}
+    return {*_split(name)}
+
+
+def _split(name: str) -> list[str]:
+    return "".join(letter if letter.isalnum() or letter == "." else " " for letter in name).split()
 
 
 def _numbered(words: set[str]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, check_on_file, implementation_name
+from iomodel.algorithms import AlgorithmLike, answering, check_on_file, implementation_name
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
@@ -25,6 +25,7 @@ from iomodel.workloads.linear import Linear, as_linear
 from iomodel.workloads.workload import Workload
 
 
+@strict
 def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
     """Look up an implementation of an algorithm by name.
 
@@ -136,8 +137,17 @@ def implementations_for(
     reason = refusal(declaration, longest, hardware, chosen, options)
     if reason is not None:
         others = ", ".join(list_implementations(declaration, hardware, longest))
-        raise type(reason)(f"{reason}; implementations that run: {others}")
+        raise type(reason)(f"{reason}; implementations that run: {others}{_elsewhere(declaration, longest, hardware)}")
     return [chosen]
+
+
+def _elsewhere(algorithm: Algorithm, call: Attention, hardware: Hardware) -> str:
+    """Name the kernels of other algorithms that run a call where an algorithm has none."""
+    if _running(hardware, algorithm, call):
+        return ""
+    running = {known.name: current(_running(hardware, known, call)) for known in answering(call)}
+    named = {name: ", ".join(known.name for known in kernels) for name, kernels in running.items()}
+    return "".join(f"; of {name}: {kernels}" for name, kernels in named.items() if kernels)
 
 
 def _running(hardware: Hardware, algorithm: Algorithm, call: Workload) -> tuple[Implementation, ...]:

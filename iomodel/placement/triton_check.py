@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -95,6 +96,7 @@ class TritonCheck(Record):
     compiles: bool = True
 
 
+@strict
 def check_triton(
     M: int,
     N: int,

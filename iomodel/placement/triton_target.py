@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.errors import InputError, shown
+from iomodel.devices.device import hardware, names_meant
+from iomodel.errors import InputError, IOModelError, shown
 
 SHARED_LIMITS: Mapping[int, int] = FrozenDict(
     {
@@ -28,16 +29,24 @@ VERSIONS = ("3.9.0",)
 
 
 def as_architecture(value: object) -> int:
-    """Resolve an architecture: 90, "sm_90", "9.0"; raise InputError for one without compiles on file.
+    """Resolve an architecture (90, "sm_90", "9.0") or a device of it; InputError for one without compiles on file.
 
-    >>> as_architecture("sm_90"), as_architecture("8.6"), as_architecture(120)
-    (90, 86, 120)
+    >>> as_architecture("sm_90"), as_architecture("8.6"), as_architecture(120), as_architecture("RTX 4090")
+    (90, 86, 120, 89)
     """
-    digits = str(value).lower().removeprefix("sm_").removesuffix("a").replace(".", "")
+    digits = str(_capability(value) or value).lower().removeprefix("sm_").removesuffix("a").replace(".", "")
     if isinstance(value, str | int) and digits.isdecimal() and int(digits) in SHARED_LIMITS:
         return int(digits)
     allowed = ", ".join(f"sm_{known}" for known in SHARED_LIMITS)
     raise InputError(f"arch: {shown(value)} given; allowed: {allowed}")
+
+
+def _capability(value: object) -> str | None:
+    """Return the compute capability of a device that is given by its name; None for any other value."""
+    try:
+        return hardware(value).compute_capability if isinstance(value, str) and names_meant(value) else None
+    except IOModelError:
+        return None
 
 
 def as_version(value: str | None) -> str:

@@ -29,9 +29,7 @@ class Arguments(NamedTuple):
     service: dict[str, Any]
 
 
-def renamed(
-    function: str, given: Mapping[str, Any], names: Collection[str] = DEGREES, depth: int = 3
-) -> dict[str, Any]:
+def renamed(function: str, given: Mapping[str, Any], names: Collection[str] = DEGREES) -> dict[str, Any]:
     """Return arguments under their present names: synonyms of some names, and names of old releases.
 
     The latter warn at the line of the caller.
@@ -44,7 +42,7 @@ def renamed(
     for name, value in given.items():
         new = old.get(name) or (name if name in names else same(name, names) or name)
         if name in old:
-            warn_renamed(f"{function}({name}=)", f"{new}=", depth)
+            warn_renamed(f"{function}({name}=)", f"{new}=")
         if new in found or (new != name and given.get(new) is not None):
             raise InputError(f"{name}: given with {new}; allowed: one of both")
         found[new] = value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from iomodel.common.quantities import quantity
+from iomodel.common.quantities import as_part, quantity
 from iomodel.common.validation import as_mapping
 from iomodel.errors import InputError, shown
 
@@ -35,8 +35,12 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
 
 
 def as_share(name: str, value: object) -> float:
-    """Validate a share above 0 and at most 1."""
-    return as_real(name, value, most=1.0)
+    """Validate a share above 0 and at most 1, which may be given in per cent, such as "90%"."""
+    share = quantity(name, value)
+    try:
+        return as_real(name, share, most=1.0)
+    except InputError as error:
+        raise InputError(f"{error}{as_part(share)}") from None
 
 
 def as_prices(prices: object, field: str = "prices") -> dict[str, float]:

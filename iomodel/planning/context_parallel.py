@@ -6,6 +6,7 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.counting.messages import messages as messages  # noqa: PLC0414 - a public name of this room
 from iomodel.counting.rank_calls import RankCalls
@@ -21,6 +22,7 @@ from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention, as_attention
 
 
+@strict
 def context_parallel(
     workload: Attention,
     ranks: int,

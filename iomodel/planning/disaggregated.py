@@ -9,6 +9,7 @@ from math import ceil, inf
 from typing import NamedTuple, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError
@@ -30,6 +31,7 @@ EQUAL_SHARE = 0.005
 """Share by which the devices or rates of two layouts of a pool may differ and count as equal [-]."""
 
 
+@strict
 @takes(ServiceOptions)
 def disaggregate(
     model: ModelSpec | str,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.errors import InputError, shown
 from iomodel.errors.synonyms import key, same
 from iomodel.models.registry import list_models
@@ -101,6 +102,7 @@ def is_command(model: object) -> bool:
     return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve", *SERVERS} & words)
 
 
+@strict
 def engine_arguments(command: str) -> dict[str, Any]:
     """Read the command line of vLLM, SGLang, TensorRT-LLM or llama.cpp into arguments of :func:`iomodel.plan`.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import floor
 
 from iomodel.common.display import Result, Table
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
@@ -68,6 +69,7 @@ class EngineFlags(Result):
         return [self.text]
 
 
+@strict
 def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     """Write the command line of a serving engine for one replica of a plan.
 

@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
@@ -29,6 +30,7 @@ MOST_DEVICES = 1024
 Device = Hardware | str
 
 
+@strict
 @takes(PlanOptions)
 def fleet(
     model: ModelSpec | str,

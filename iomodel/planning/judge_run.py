@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from iomodel.common.display import Result, Table, trusted
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer
@@ -218,6 +219,7 @@ class Setup(NamedTuple):
     started: bool
 
 
+@strict
 def judge_run(
     file: str | Path,
     hardware: Hardware | str | None = None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from iomodel.common.display import Result, Table
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
@@ -77,6 +78,7 @@ class MemoryPlan(Result):
         return [*drawn, *(f"note: {note}" for note in self.notes)]
 
 
+@strict
 @takes(PlanOptions)
 def memory_plan(
     model: ModelSpec | str,

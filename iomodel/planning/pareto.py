@@ -7,6 +7,7 @@ from itertools import islice, product
 from typing import Any, NamedTuple, Unpack, cast
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
@@ -34,6 +35,7 @@ MOST_CHOICES = 1000
 """Most batches or types to choose from."""
 
 
+@strict
 @takes(PlanOptions)
 def pareto(
     model: ModelSpec | str,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, SpecError, shown
@@ -35,6 +36,7 @@ LONGEST = 1 << 20
 """Longest context searched, for a model without a stated limit [tokens]."""
 
 
+@strict
 @takes(PlanOptions)
 def plan(
     model: ModelSpec | str,

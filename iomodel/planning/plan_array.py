@@ -15,6 +15,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from iomodel.common.display import Result
+from iomodel.common.keywords import strict
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware
@@ -118,6 +119,7 @@ class PlanArray(Result, Tabular):
         return [f"{self.model}: {self.ttft.size:,} plans, {int(self.feasible.sum()):,} of which fit; {ends}"]
 
 
+@strict
 @takes(PlanOptions)
 def plan_array(
     model: ModelSpec | str,
@@ -386,6 +388,7 @@ def _contexts(steps: ReplicaSteps) -> list[int]:
     return sorted(knots)
 
 
+@strict
 def step_array(
     model: ModelSpec | str,
     hardware: Hardware | str | Sequence[Hardware | str],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, IOModelError, UnknownNameError, shown
@@ -49,6 +50,7 @@ POINTS = 1_000_000
 """Most points of a sweep."""
 
 
+@strict
 def sweep_plans(
     question: str, *, figures: Sequence[str] | None = None, scheduler: Any = "threads", **fields: Any
 ) -> Dataset:
@@ -89,7 +91,7 @@ def sweep_plans(
     """
     xarray = import_xarray()
     as_choice("question", question, QUESTIONS)
-    constants, axes = _axes(question, renamed(question, fields, depth=2))
+    constants, axes = _axes(question, renamed(question, fields))
     names = _figures(question, figures, axes)
     sizes = {name: len(values) for name, values in axes.items()}
     count = math.prod(sizes.values())

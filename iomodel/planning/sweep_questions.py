@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.deprecation import warn_renamed
+from iomodel.common.keywords import strict
 from iomodel.errors import InputError, IOModelError, UnknownNameError
 from iomodel.planning.sweep_plans import FIGURES, sweep_plans
 from iomodel.studies.sweeps.sweep import sweep as sweep_counts
@@ -19,6 +20,7 @@ COUNTED = ("cost", "solve")
 """Questions of exact counts, at given tiles and at the best ones."""
 
 
+@strict
 def sweep(
     question: str,
     *,

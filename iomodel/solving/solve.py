@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.quantities import quantity
 from iomodel.common.validation import finite
 from iomodel.devices.device import Hardware
@@ -18,6 +19,7 @@ from iomodel.solving.solution import Solution
 from iomodel.workloads.workload import Workload
 
 
+@strict
 def solve(
     algorithm: AlgorithmLike,
     workload: Workload,

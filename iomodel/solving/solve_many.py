@@ -13,6 +13,7 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
 from iomodel.counting.arrays.columns import columns_of_calls
@@ -48,6 +49,7 @@ LIMITS_OF_MEMORY = {*LIMITS} - {"min_block_kv"}
 FIELDS = Attention.model_fields.keys() | SIDES.keys()
 
 
+@strict
 def solve_array(
     algorithm: AlgorithmLike,
     workload: Shape | None = None,

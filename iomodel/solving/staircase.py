@@ -11,6 +11,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common import labels
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_choice, as_integer
@@ -193,6 +194,7 @@ def _spread(count: int) -> list[int]:
     return [place * (count - 1) // (SHOWN - 1) for place in range(SHOWN)]
 
 
+@strict
 def staircase(
     algorithm: AlgorithmLike,
     workload: Workload,

@@ -9,6 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, StyledLine, Table, sizes_text
+from iomodel.common.keywords import strict
 from iomodel.common.sketch import cells
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
@@ -168,6 +169,7 @@ def _shade(seconds: float, best: float) -> str:
     return next(shade for limit, shade in SHADES if seconds <= limit * best)
 
 
+@strict
 def tile_times(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,

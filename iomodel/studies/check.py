@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
+from iomodel.common.keywords import strict
 from iomodel.counting.choice import split_choice
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
@@ -26,6 +27,7 @@ from iomodel.workloads.linear import Linear
 from iomodel.workloads.workload import Workload
 
 
+@strict
 def check(
     algorithm: AlgorithmLike,
     workload: Workload,

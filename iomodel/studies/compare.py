@@ -16,6 +16,7 @@ from iomodel.algorithms import (
 )
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.quantities import quantity
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
@@ -91,6 +92,7 @@ def _label(algorithm: AlgorithmLike) -> str:
     return name_of(algorithm) if kernels is None else str(kernels)
 
 
+@strict
 def compare(
     workload: Workload,
     hardware: Hardware | str | Sequence[Hardware | str] | None = None,

@@ -11,27 +11,49 @@ from iomodel.solving.default_kernel import absence, without_kernels
 from iomodel.solving.question import Question
 from iomodel.studies.comparison import Absent, Comparison, approximations, ordered
 from iomodel.studies.estimate import estimated
+from iomodel.timing.estimate_result import Estimate
 
 
 def by_time(questions: Sequence[Question]) -> Comparison:
-    """Estimate each contender that a kernel runs; InfeasibleError if no exact algorithm fits."""
-    estimates, absent = [], []
-    least: list[InfeasibleError] = []
+    """Estimate each contender that a kernel runs, equal ones once; InfeasibleError if no exact algorithm fits."""
+    estimates, absent = list[Estimate](), list[Absent]()
+    least, refused = list[InfeasibleError](), list[InputError]()
     for question in questions:
         name, device = name_of(question.algorithm), question.device
         if question.implementation is None and without_kernels(question):
             absent.append(Absent(name, device.label, no_kernel(question.algorithm, question.call, device), runs=False))
             continue
         try:
-            estimates.append(estimated(question))
+            answer = estimated(question)
+            estimates += [answer] * all(_told(answer) != _told(other) for other in estimates)
         except InfeasibleError as error:
             absent.append(Absent(name, device.label, str(error), error.least))
             if not question.algorithm.approximates:
                 least.append(error)
+        except InputError as error:
+            if question.implementation is None or _runs(question):
+                raise
+            absent.append(Absent(name, device.label, str(error), runs=False))
+            refused.append(error)
     inexact = approximations(name_of(question.algorithm) for question in questions)
     if all(candidate.algorithm in inexact for candidate in estimates):
+        if not least and refused:
+            raise refused[0]
         if not least:
             raise InputError(absence(next(q for q in questions if not q.algorithm.approximates)))
         raise min(least, key=lambda error: error.least)
     absent.sort(key=lambda one: not one.runs)
     return Comparison(questions[0].call, "time", ordered(estimates, "time"), tuple(absent), inexact)
+
+
+def _runs(question: Question) -> bool:
+    """Check whether the kernels that a question names run its call on its device."""
+    try:
+        return bool(question.kernels)
+    except InputError:
+        return False
+
+
+def _told(answer: Estimate) -> tuple[object, ...]:
+    """Return what tells the answers of a comparison apart: two names may mean the same kernel."""
+    return answer.algorithm, answer.implementation, answer.tiles, answer.seconds

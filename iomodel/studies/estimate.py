@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bounds import compulsory
 from iomodel.counting.choice import split_choice
@@ -63,6 +64,7 @@ class _TimedKernels:
         return [kernel.seconds for kernel in self.kernels]
 
 
+@strict
 def estimate(
     algorithm: AlgorithmLike,
     workload: Workload,

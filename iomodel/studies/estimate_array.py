@@ -11,6 +11,7 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.columns import columns_of_calls
 from iomodel.counting.arrays.integers import as_integers, frozen
@@ -33,6 +34,7 @@ BLOCK = 1 << 14
 """Points timed together, whose arrays fit a cache [-]."""
 
 
+@strict
 def estimate_array(
     algorithm: AlgorithmLike,
     workload: Shape | None = None,

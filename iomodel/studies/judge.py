@@ -10,6 +10,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike, answering, name_of
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table, microseconds
+from iomodel.common.keywords import strict
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.common.yaml_files import spelled_alike
@@ -96,6 +97,7 @@ def _is_device(name: str) -> bool:
     return bool(spelled_alike(name, list_hardware())) or name.endswith((".yaml", ".yml"))
 
 
+@strict
 def judge(
     algorithm: AlgorithmLike | None = None, hardware: Hardware | str | None = None, *, parameters: Parameters = DEFAULT
 ) -> Judgement:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer, as_mapping
 from iomodel.counting.bands import Count
 from iomodel.errors import InfeasibleError, InputError, shown
@@ -21,6 +22,7 @@ from iomodel.workloads.varlen import VarlenAttention
 Unit = Literal["bytes", "elements"]
 
 
+@strict
 def least_sram(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
@@ -103,6 +105,7 @@ def least_sram(
     return best
 
 
+@strict
 def crossover(
     challenger: AlgorithmLike,
     incumbent: AlgorithmLike,

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from iomodel.common.display import Table, as_text, sizes_text
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_mapping, finite, index
 from iomodel.counting.cost import Cost
 from iomodel.errors import InputError, shown
@@ -46,6 +47,7 @@ class CountedKernel(Protocol):
 Counted = Run | Machine | HBM | CountedKernel | Mapping[str, Mapping[str, int]]
 
 
+@strict
 def assert_traffic(
     cost: Cost, counted: Counted, *, names: Mapping[str, str | None] | None = None, rtol: float = 0
 ) -> None:

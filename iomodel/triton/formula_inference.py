@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.errors import InputError, IOModelError, UnknownNameError, shown
 from iomodel.triton.formula_fit import FormulaFit, Inference
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from iomodel.counting.expressions import Expressions
 
 
+@strict
 def infer(
     run: Callable[..., KernelCount],
     numbers: Mapping[str, Sequence[int]],

@@ -11,6 +11,7 @@ from traceback import extract_tb
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.errors import InputError, IOModelError, shown
 from iomodel.triton.kernel_count import KernelCount
 
@@ -19,6 +20,7 @@ LONGEST = 300
 Grid = int | Sequence[int] | Callable[[Mapping[str, Any]], int | Sequence[int]]
 
 
+@strict
 def count(
     kernel: Any, grid: Grid, args: Sequence[Any] | Mapping[str, Any], meta: Mapping[str, Any] | None = None
 ) -> KernelCount:

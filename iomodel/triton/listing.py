@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
@@ -126,6 +127,7 @@ def source(
     return "\n".join(["configs = [", *notes, *lines, "]"])
 
 
+@strict
 def configs(
     workload: Attention,
     hardware: Hardware | str,
@@ -171,6 +173,7 @@ def configs(
     return [Config(dict(each.kwargs), num_warps=each.num_warps, num_stages=each.num_stages) for each in listed]
 
 
+@strict
 def flex_options(
     workload: Attention, hardware: Hardware | str, top: int = 8, *, version: str | None = None
 ) -> list[dict[str, int]]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from warnings import warn
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.devices.device import Hardware, as_device, hardware
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError, shown
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
@@ -307,6 +308,7 @@ class Pruner:
         return "iomodel.triton: " + "; ".join(notes) if notes else ""
 
 
+@strict
 def pruner(
     workload: Workload,
     hardware: Hardware | str,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
+from iomodel.common.spellings import renamed
 from iomodel.common.validation import Count, as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.workloads.masks.block_mask import BlockMask
@@ -107,7 +108,7 @@ class Call(Workload):
     @classmethod
     def spelled_here(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return fields under the names of this library, `causal` as a mask; InputError for one under two names."""
-        own = super().spelled_here(fields)
+        own = renamed(fields, [*cls.model_fields, "causal"])
         return with_mask(own) if "causal" in own else own
 
     @model_validator(mode="before")

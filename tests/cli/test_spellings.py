@@ -113,6 +113,20 @@ HINTED = {
     f"tiles flash2 {CALL} --hadware h100-sxm5": "did you mean --hardware?",
     f"tiles flash2 {CALL} --tensor-paralel 2": "--tensor-paralel: no option of iomodel tiles",
     "plan llama-3-8b --tensor-paralell 2": "did you mean --tensor-parallel?",
+    # of newcomers
+    "plan llama-3-8b --context-length 8192": "did you mean --prompt?",
+    "cost gemm --m 1024": "did you mean --rows",
+    "cost gemm --n 1024": "did you mean --out-features?",
+    "cost gemm --k 1024": "did you mean --in-features?",
+    f"cost flash2 {CALL} --block-m 64": "'block_m' is unknown; did you mean 'block_q'?",
+    f"cost flash2 {CALL} --block-n 64": "'block_n' is unknown; did you mean 'block_kv'?",
+    f"fleet llama-3-8b --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you mean 's'?",
+    f"tiles flash2 {CALL} --sram-bytes 100kilobytes": "did you mean 'KiB'?",
+    f"plan llama-3-8b {H100} {LOAD} --memory-utilization 90": "at most 1, such as 0.9",
+    f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",
+    f"plan deepseek-r1 {H100} {LOAD}": "did you mean 'deepseek-v3'?",
+    "triton": "a room of the library for Python, without a command",
+    f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
 

@@ -55,3 +55,21 @@ def test_a_latency_that_cannot_be_meant_in_seconds_asks_for_its_unit(name: str) 
     assert quantity(name, numbers.duration(name, f"{too_long}s")) == too_long
     with pytest.raises(iomodel.InputError, match="without a unit"):
         quantity(name, numbers.duration(name, str(too_long)))
+
+
+@pytest.mark.parametrize(("text", "share"), [("90%", 0.9), ("12.5 %", 0.125), ("100%", 1.0)])
+def test_a_share_is_given_in_per_cent(text, share):
+    question = {"prompt": 512, "output": 8}
+    planned = iomodel.plan("llama-3-8b", "h100-sxm5", **question, memory_utilization=share)
+    assert iomodel.plan("llama-3-8b", "h100-sxm5", **question, memory_utilization=text) == planned
+    assert iomodel.PrefixCache(hit_rate=quantity("hit_rate", text)).hit_rate == share
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [(90, "such as 0.9"), (2, "such as 0.02"), (101, "at most 1$"), (0, "at most 1$")]
+)
+def test_a_share_above_one_was_probably_meant_in_per_cent(value, hint):
+    with pytest.raises(iomodel.InputError, match=hint):
+        iomodel.plan("llama-3-8b", "h100-sxm5", prompt=512, output=8, memory_utilization=value)
+    with pytest.raises(iomodel.InputError, match=r"such as 0\.7"):
+        iomodel.Speculation(tokens=4, acceptance=70)

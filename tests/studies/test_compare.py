@@ -183,3 +183,20 @@ def test_a_comparison_by_time_names_what_its_times_leave_out() -> None:
         names = ", ".join(row.algorithm for row in found.answers if effect in row.left_out)
         assert f"left out for {names}: {effect}" in text
     assert "left out" not in str(iomodel.compare(call, "h100-sxm5", algorithms=["flash3"]))
+
+
+def test_kernels_that_a_device_lacks_are_a_row_without_a_time() -> None:
+    """A comparison of named kernels answers for those that run, and refuses only where none does."""
+    found = iomodel.compare(LONG, "b200", algorithms=["fa2", "fa3"])
+    assert [(entry.algorithm, entry.implementation) for entry in found.entries] == [("flash2", "flash-attention-2")]
+    assert [(row.algorithm, row.runs) for row in found.absent] == [("flash3", False)]
+    with pytest.raises(iomodel.InputError, match="of flash2: flash-attention-4") as caught:
+        iomodel.compare(LONG, "b200", algorithms=["fa3"])
+    with pytest.raises(iomodel.InputError) as alone:
+        iomodel.estimate("fa3", LONG, "b200")
+    assert str(alone.value) == str(caught.value)
+
+
+def test_two_names_of_one_kernel_are_one_row() -> None:
+    found = iomodel.compare(LONG, "b200", algorithms=["flash2", "fa4"])
+    assert found == iomodel.compare(LONG, "b200", algorithms=["fa4"])

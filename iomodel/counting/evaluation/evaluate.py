@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import Add, Expr, Integer, Max, Min, Mul, Pow, Rational, Symbol, ceiling, floor, fraction, preorder_traversal
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_mapping
 from iomodel.counting.bands import Count
 from iomodel.counting.evaluation.compiled import Compiled
@@ -20,6 +21,7 @@ KNOWN = (Symbol, Integer, Rational, Add, Mul, Pow, floor, ceiling, Max, Min, Flo
 """Allowed nodes of a formula; no other node is written as Python."""
 
 
+@strict
 def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     """Evaluate a formula exactly at integers, or at arrays of integers.
 

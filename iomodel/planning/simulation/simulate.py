@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, SpecError
@@ -37,6 +38,7 @@ TOKEN_BUDGET = 8192
 MOST_BUDGET = 1 << 24
 
 
+@strict
 @takes(PlanOptions)
 def simulate(
     model: ModelSpec | str,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
@@ -40,6 +41,7 @@ Logits = Literal["last", "all", "none"]
 __all__ = ["Layout", "LinearLayer", "StepPart", "StepTime", "linear_layers", "step"]
 
 
+@strict
 @takes(PlanOptions)
 def step(
     model: ModelSpec | str,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import UnknownNameError
@@ -63,6 +64,7 @@ def decode_seconds(
     return seconds
 
 
+@strict
 def crossover_context(
     model: ModelSpec | str,
     hardware: Hardware | str,

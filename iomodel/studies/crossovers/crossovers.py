@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
 from iomodel.common.quantities import quantity
 from iomodel.common.validation import as_choice, as_integer, as_mapping
@@ -28,6 +29,7 @@ SOLVED = 1 << 17
 """The most points at which tiles are solved by default."""
 
 
+@strict
 def crossovers(
     algorithms: Sequence[Any],
     workload: Attention,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer, finite
 from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
@@ -135,6 +136,7 @@ class Diagnosis(Result):
         return drawn(self)
 
 
+@strict
 def diagnose(
     algorithm: AlgorithmLike,
     workload: Workload,

@@ -16,6 +16,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table, group
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.common.output_files import in_one_step
 from iomodel.common.results import check_keys, decoded_fields
 from iomodel.common.tabular import Tabular
@@ -179,6 +180,7 @@ class Trace(Result, Tabular):
 _remembered = lru_cache(maxsize=16)(TraceRun)
 
 
+@strict
 def trace(
     algorithm: AlgorithmLike,
     workload: Workload,
