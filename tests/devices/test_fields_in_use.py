@@ -94,7 +94,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "compute.mma.depth": ("a10", 2, "solution"),
     "compute.mma.rows": ("a10", 2, "bf16"),
     "compute.mma.warp_fp16_per_clock_per_sm": ("h100-pcie", 2, "bf16"),
-    "compute.mma.warpgroup_rows": ("h100-pcie", 2, "fp8"),
+    "compute.mma.warpgroup_rows": ("h100-pcie", 2, "decode"),
     "compute.peak.bf16": ("a10", 0.5, "bf16"),
     "compute.peak.fp16": ("a10", 2, "fp16"),
     "compute.peak.fp32": ("a10", 0.5, "fp32"),
