@@ -125,7 +125,7 @@ HINTED = {
     f"plan llama-3-8b {H100} {LOAD} --memory-utilization 90": "at most 1, such as 0.9",
     f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",
     f"plan deepseek-r1 {H100} {LOAD}": "did you mean 'deepseek-v3'?",
-    "triton": "a room of the library for Python, without a command",
+    "torch": "a room of the library for Python, without a command",
     f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
