@@ -1,6 +1,6 @@
 """Time of a call of a written rule over that of an empty function, and its splits on measured sweeps.
 
-    python benchmarks/rules.py [--calls 4000]
+    python benchmarks/rules.py [--calls 1600]
 
 The sweeps are the lists of splits in tests/measured/decisions.csv, which no rule is learned from: a rule is learned
 for their kernel, and takes the listed number nearest to its own. Beside it stand the rules of FlashAttention as the
@@ -147,7 +147,7 @@ def regrets(rule: iomodel.results.Rule) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=4000, help="calls to learn from")
+    parser.add_argument("--calls", type=int, default=1600, help="calls to learn from")
     rule = iomodel.rule("split_kv", DEVICE, implementation=KERNELS, calls=parser.parse_args().calls, progress=True)
     print(rule)
     for language, ratio in (("Python", python_ratio(rule)), ("C++", cpp_ratio(rule))):
