@@ -22,6 +22,7 @@ READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "compare": ("call_commands", "algorithms side by side"),
         "diagnose": ("call_commands", "why a call is slow"),
         "trace": ("call_commands", "a run, tile by tile"),
+        "triton": ("program_commands", "a kernel's configs"),
     },
     "GPUs: I have a model and a load": {
         "plan": ("serving_commands", "memory, speed, price"),

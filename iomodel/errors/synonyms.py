@@ -165,7 +165,7 @@ ABSENT = {
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",
     "sliding_window window window_size attention_window swa": "a window is a mask, such as Window(left=1023, right=0)",
-    "triton torch testing": "a room of the library for Python, without a command",
+    "torch testing": "a room of the library for Python, without a command",
 }
 """Statements about words that name something known, where no name means it."""
 

@@ -10,8 +10,9 @@ from typing import Any
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.results import Record
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_integer, as_mapping
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.placement.triton_description import KernelDescription
 from iomodel.placement.triton_kernel import (
     TritonKernel,
     backward_dkdv_kernel,
@@ -51,6 +52,9 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = FrozenDict(
 )
 """Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
 
+DOUBT = 4
+"""Factor by which memory may be wrong where products take a tile that arithmetic makes in two orders; read off compiles
+of fla's wall attention [-]."""
 UNITS = ("mma.sync", "wgmma", "tcgen05")
 """Matrix instructions, the narrowest first; a launch is named by the widest of its programs."""
 PAGED = ("decode_paged", "latent_decode")
@@ -98,16 +102,16 @@ class TritonCheck(Record):
 
 @strict
 def check_triton(
-    M: int,
-    N: int,
-    d: int,
+    M: int | Mapping[str, Any],
+    N: int | None = None,
+    d: int | None = None,
     d_v: int | None = None,
     *,
     dtype: str = "fp16",
     warps: int = 4,
     stages: int = 3,
     arch: int | str,
-    kernel: str = "forward",
+    kernel: str | KernelDescription = "forward",
     dq_tile: tuple[int, int] | None = None,
     index: int | None = None,
     version: str | None = None,
@@ -117,7 +121,8 @@ def check_triton(
     Parameters
     ----------
     M, N : int
-        Rows of a query tile and of a key tile, powers of two; of the result in a matrix product [rows].
+        Rows of a query tile and of a key tile, powers of two; of the result in a matrix product [rows]. Of a described
+        kernel, M is a config, ``{"BLOCK_M": 64, "num_warps": 4, "num_stages": 3}``.
     d, d_v : int
         Width of a row of Q and K, and of V; the step of the sum in a matrix product [elements].
     dtype : {"fp16", "bf16", "fp8"}
@@ -126,9 +131,10 @@ def check_triton(
         `num_warps` and `num_stages` [-].
     arch : int or str
         Architecture: 80, 86, 89, 90, 100, 103, 120 or 121, also as ``"sm_90"`` or ``"9.0"``.
-    kernel : str
-        Kind of kernel: "forward", "block_sparse" (FlexAttention's forward pass), "decode" (contiguous keys, as
-        FlexAttention's), "decode_paged" (a table with an entry per key), "latent_decode" (the same over latent rows),
+    kernel : str or KernelDescription
+        A kernel that :func:`iomodel.triton.describe` has read, or a kind of kernel: "forward", "block_sparse"
+        (FlexAttention's forward pass), "decode" (contiguous keys, as FlexAttention's), "decode_paged" (a table with an
+        entry per key), "latent_decode" (the same over latent rows),
         "backward_dkdv", "backward_dq", "backward" (FlexAttention's: programs for N keys, and programs for rows),
         "matmul", "matmul_gated" (two products of one left operand).
     dq_tile : tuple of int, optional
@@ -147,8 +153,16 @@ def check_triton(
     >>> c.fits, c.shared, c.instruction, c.spills
     (True, 131072, 'wgmma', False)
     """
+    if isinstance(kernel, KernelDescription):
+        further = {"N": N, "d": d, "d_v": d_v, "dq_tile": dq_tile, "index": index}
+        if given := next((name for name, value in further.items() if value is not None), ""):
+            raise InputError(
+                f"{given}: {shown(further[given])} given for a described kernel; allowed: its config alone"
+            )
+        return check_described(kernel, M, warps, stages, arch, version)
     if kernel not in KERNELS:
         raise UnknownNameError("kernel", kernel, KERNELS)
+    M, N, d = (as_integer(name, value) for name, value in (("M", M), ("N", N), ("d", d)))
     if dtype not in ELEMENTS:
         raise UnknownNameError("dtype", dtype, ELEMENTS)
     if dq_tile is not None and kernel != "backward":
@@ -167,6 +181,27 @@ def check_triton(
     more = {"dq_tile": None if dq_tile is None else second, "index": index}
     own = tuple((name, value) for name, value in more.items() if value is not None)
     return checked_launch(kernel, sizes, ELEMENTS[dtype], as_architecture(arch), warps, stages, own)
+
+
+def check_described(
+    kernel: KernelDescription, config: Any, warps: int, stages: int, arch: int | str, version: str | None
+) -> TritonCheck:
+    """Check a config of a kernel that was read from its TTIR."""
+    values = as_mapping("M", config, "a config of the described kernel: {'BLOCK_M': 64, 'num_warps': 4}")
+    numbers = [
+        as_integer(name, values.get(name, usual)) for name, usual in (("num_warps", warps), ("num_stages", stages))
+    ]
+    if numbers[0] & (numbers[0] - 1):
+        raise InputError(f"num_warps: {numbers[0]} given; allowed: a power of two")
+    as_version(version)
+    declared = kernel.kernel(values)
+    checked = checked_kernel(declared, as_architecture(arch), *numbers)
+    if declared.arranged_twice and checked.shared_limit / DOUBT < checked.shared < checked.shared_limit * DOUBT:
+        raise InputError(
+            f"M: about {checked.shared:,} B of {checked.shared_limit:,}; allowed: far from the limit, as products take "
+            "a tile that arithmetic makes in two orders, whose memory is not known"
+        )
+    return checked
 
 
 @lru_cache(maxsize=16_384)

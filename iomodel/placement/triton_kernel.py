@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -34,6 +35,10 @@ class Tile:
         Size of an element [B].
     chain : int
         Loads in the same iteration that the address waits for: 1 for a tile found by way of a page table [-].
+    scattered : bool
+        True if no elements are next to each other in memory, so that an access has one.
+    made : tuple of str
+        Loaded tiles of which arithmetic makes this one, such as keys and their gates; none for a loaded tile.
     """
 
     name: str
@@ -41,6 +46,8 @@ class Tile:
     columns: int
     element: int
     chain: int = 0
+    scattered: bool = False
+    made: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -55,6 +62,7 @@ class TileProduct:
     `left` and `right` name loaded tiles or results of earlier products; a result is converted to `element` bytes.
     `right_order` says how the right tile comes from memory. `carried` marks an accumulator that stays through the loop,
     `reduced` a result whose rows are reduced, as by a softmax. A product `into` another one adds to its accumulator.
+    `left_turned` says that the left operand is taken transposed.
     """
 
     name: str
@@ -68,6 +76,21 @@ class TileProduct:
     carried: bool = False
     reduced: bool = False
     into: str = ""
+    left_turned: bool = False
+
+
+@dataclass(frozen=True)
+class PassedTile:
+    """A tile that passes through shared memory once in an iteration, `element` bytes an element.
+
+    A result that is stored does, a loaded tile that meets a result without a product of its own, and the parts of a
+    sum over all elements.
+    """
+
+    passed: Literal["stored", "loaded", "summed"]
+    rows: int
+    columns: int
+    element: int
 
 
 @dataclass(frozen=True)
@@ -78,8 +101,8 @@ class TritonKernel:
     ----------
     resident : tuple of Tile
         Tiles loaded once and used by products in the loop.
-    loop : tuple of Tile and TileProduct
-        Loads and products of one iteration, in the order of the source.
+    loop : tuple of Tile, TileProduct and PassedTile
+        Loads, products and passed tiles of one iteration, in the order of the source.
     stored : tuple of Tile
         Results converted for their stores after the loop, one after the other.
     loops : int
@@ -92,35 +115,64 @@ class TritonKernel:
     branches : tuple of TritonKernel
         Kernels that other programs of the same launch run, as one launch has programs for dQ beside those for dK and
         dV.
+    looped : bool
+        False for products off a loop, or under a condition in one, whose loads no pipeline runs ahead.
+    conditional : bool
+        True for products under a condition that does not hold for their loads.
+    integers : bool
+        True for products of integers, which sm_103 does not compute by tcgen05.
+    outside : tuple of Tile
+        Tiles loaded before the loop of which arithmetic in it makes others.
+    results : tuple of Tile
+        Results of earlier loops that products take, and accumulators of loops that products off them go on with.
+    stages : int, optional
+        `num_stages` of the loop, where it has its own [-].
     """
 
     resident: tuple[Tile, ...]
-    loop: tuple[Tile | TileProduct, ...]
+    loop: tuple[Tile | TileProduct | PassedTile, ...]
     stored: tuple[Tile, ...] = ()
     loops: int = 1
     descriptors: bool = False
     positions: bool = False
     branches: tuple[TritonKernel, ...] = ()
+    looped: bool = True
+    conditional: bool = False
+    integers: bool = False
+    outside: tuple[Tile, ...] = ()
+    results: tuple[Tile, ...] = ()
+    stages: int | None = None
 
-    @property
+    @cached_property
     def programs(self) -> tuple[TritonKernel, ...]:
         """The kernels that programs of a launch run: this one and its branches."""
         return (self, *self.branches)
 
-    @property
+    @cached_property
     def loads(self) -> tuple[Tile, ...]:
         """Tiles loaded in each iteration."""
         return tuple(step for step in self.loop if isinstance(step, Tile))
 
-    @property
+    @cached_property
     def products(self) -> tuple[TileProduct, ...]:
         """Products of one iteration."""
         return tuple(step for step in self.loop if isinstance(step, TileProduct))
 
     @property
+    def arranged_twice(self) -> bool:
+        """True if products take a tile that arithmetic makes as it is and transposed."""
+        return any(
+            len({product.right_order == "turned" for product in program.products if product.right == tile.name}) > 1
+            for program in self.programs
+            for tile in program.loads
+            if tile.made
+        )
+
+    @property
     def least_sum(self) -> int:
         """The fewest bytes that a product sums over; Triton compiles none below 32 B [B]."""
-        elements = {each.name: each.element for each in (*self.resident, *self.loop)}
+        elements = {each.name: each.element for each in (*self.resident, *self.results, *self.loads)}
+        elements |= {each.name: each.element for each in self.products}
         own = [product.depth * elements[product.left] for product in self.products]
         return min([*own, *(branch.least_sum for branch in self.branches)])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_allocation import SharedBuffer, allocated
-from iomodel.placement.triton_kernel import Tile, TileProduct, TritonKernel
+from iomodel.placement.triton_kernel import PassedTile, Tile, TileProduct, TritonKernel
 from iomodel.placement.triton_schedule import LoopSchedule
 
 BARRIER = 8
@@ -48,7 +48,11 @@ def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> 
     line = Timeline([])
     for program in kernel.programs:
         schedule = LoopSchedule(program, arch, warps, stages)
-        resident = [number for tile in program.resident if (number := _resident(line, schedule, tile)) is not None]
+        resident = [
+            number for tile in program.resident if tile not in schedule.brought_back
+            for _ in range(schedule.forms(tile))
+            if (number := _resident(line, schedule, tile)) is not None
+        ]  # fmt: skip
         for _ in range(program.loops):
             held = _ahead(line, schedule)
             _iteration(line, schedule)
@@ -83,6 +87,7 @@ def _ahead(line: Timeline, schedule: LoopSchedule) -> list[int]:
     if schedule.unit == "tcgen05" and schedule.ahead:
         for product in schedule.kernel.products:
             held.append(line.open(BARRIER if product.into else 2 * BARRIER, PLAIN))
+    held += [line.open(schedule.operand(product), SCRATCH) for product in schedule.read_later]
     copies = [(tile, count) for tile in schedule.kernel.loads if (count := schedule.copies(tile))]
     for tile, count in copies:
         held.append(line.open(count * tile.size, _alignment(schedule, tile)))
@@ -97,7 +102,13 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
     for position, step in enumerate(schedule.kernel.loop):
         line.now += 1
         if isinstance(step, TileProduct):
-            line.once(schedule.operand(step))
+            size = 0 if step in schedule.read_later else schedule.operand(step)
+            operand = line.open(size, SCRATCH) if size else None
+            line.once(schedule.moved(step))
+            for tile in schedule.brought_back:
+                line.once(tile.size * (tile.name == step.right), _alignment(schedule, tile))
+            if operand is not None:
+                line.close(operand)
             barrier = line.open(BARRIER, PLAIN) if schedule.unit == "tcgen05" and not schedule.ahead else None
             for number in waiting.get(position, ()):
                 line.close(number)
@@ -105,12 +116,19 @@ def _iteration(line: Timeline, schedule: LoopSchedule) -> None:
                 line.close(barrier)
             line.once(schedule.reduction(step))
             continue
+        if isinstance(step, PassedTile):
+            line.once(schedule.passing(step))
+            continue
         line.once(schedule.addresses(step))
+        line.once(schedule.rearranged(step))
         if not schedule.copies(step):
             last = schedule.last_use(step)
             barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
-            if last >= position:
-                waiting.setdefault(last, []).append(line.open(step.size, _alignment(schedule, step)))
+            if last >= position and schedule.kernel.conditional and schedule.unit == "mma.sync":
+                line.once(step.size, _alignment(schedule, step))  # read as soon as it is there
+            elif last >= position:
+                size = step.size * (schedule.forms(step) if step.made and schedule.unit != "mma.sync" else 1)
+                waiting.setdefault(last, []).append(line.open(size, _alignment(schedule, step)))
             elif barrier is not None:  # on its way to registers
                 line.once(step.size, _alignment(schedule, step))
             if barrier is not None:

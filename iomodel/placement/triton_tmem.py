@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from iomodel.placement.triton_kernel import TritonKernel
-from iomodel.placement.triton_schedule import instruction
+from iomodel.placement.triton_schedule import LoopSchedule, instruction
 from iomodel.placement.triton_target import TMEM_LIMIT
 
 LEAST = 32
@@ -38,15 +38,25 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
 
     A column has 128 lanes of 4 B; a tile of 64 rows takes half of them, so that two tiles may share a column.
     """
-    programs = [each for each in kernel.programs if instruction(each, arch, warps) == "tcgen05"]
-    total = max((_scanned([*_accumulators(each, stages)]) for each in programs), default=0)
+    together: list[list[Accumulator]] = []
+    for each in kernel.programs:
+        if instruction(each, arch, warps) != "tcgen05":
+            continue
+        tiles = [*_accumulators(each, LoopSchedule(each, arch, warps, stages).ahead > 0)]
+        if each.looped or not together or all(product.carried for product in each.products):
+            together.append(tiles)
+        else:  # off a loop, beside the accumulators that the loop before has left
+            held = [replace(tile, name=f"{tile.name} before", start=0.0, end=inf) for tile in together[-1]]
+            together[-1] = [*held, *tiles]
+    total = max((_scanned(tiles) for tiles in together), default=0)
     return max(LEAST, 1 << (total - 1).bit_length()) if 0 < total <= TMEM_LIMIT else total
 
 
-def _accumulators(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
+def _accumulators(kernel: TritonKernel, pipelined: bool) -> Iterator[Accumulator]:
     """Iterate over the tiles in the order of the program; those of a pipelined loop all stay through it."""
-    products = kernel.products
-    results = {product.name: product for product in products}
+    products = tuple(product for product in kernel.products if product.rows % 64 == 0)
+    results = {product.name: product.element for product in products}
+    results |= {tile.name: tile.element for tile in kernel.loads if tile.made}
 
     def tile(name: str, rows: int, columns: int, start: float, end: float, beside: str = "") -> Accumulator:
         return Accumulator(name, min(2, rows // 64), columns * max(1, rows // 128), start, end, beside)
@@ -59,13 +69,13 @@ def _accumulators(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
     for position, product in enumerate(products):
         if not product.carried and not product.into:
             read = readers.get(product.name, len(products))
-            start, end = (0.0, inf) if stages > 1 else (position + 0.1, read + 0.0)
+            start, end = (0.0, inf) if pipelined else (position + 0.1, read + 0.0)
             scores.append(tile(product.name, product.rows, product.columns, start, end))
-        if product.left in results:
-            columns = max(product.depth * results[product.left].element // 4, LEAST_OPERAND)
-            start, end = (0.0, inf) if stages > 1 else (position + 0.0, position + 0.5)
+        if product.left in results and not product.left_turned:
+            columns = max(product.depth * results[product.left] // 4, LEAST_OPERAND)
+            start, end = (0.0, inf) if pipelined else (position + 0.0, position + 0.5)
             operands.append(tile(f"{product.left} as operand", product.rows, columns, start, end, product.name))
-    if stages > 1:
+    if pipelined:
         yield from (*scores, *operands)
     else:
         yield from sorted((*scores, *operands), key=lambda each: each.start)
@@ -76,7 +86,7 @@ def _scanned(tiles: Sequence[Accumulator]) -> int:
     placed: dict[str, tuple[Accumulator, int, int]] = {}  # tile, first column, half
     for tile in tiles:
         live = [each for each in placed.values() if tile.start < each[0].end]
-        halves = [placed[tile.beside][2]] if tile.beside and tile.halves == 1 else range(3 - tile.halves)
+        halves = [placed[tile.beside][2]] if tile.beside in placed and tile.halves == 1 else range(3 - tile.halves)
         columns = sorted({0, *(-(-(first + other.columns) // STEP) * STEP for other, first, _ in live)})
         placed[tile.name] = next(
             (tile, column, half)

@@ -5,6 +5,7 @@ Triton itself is imported only where a kernel is counted, a `triton.Config` is m
 
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.placement.triton_check import check_triton as check
+from iomodel.placement.triton_description import KernelDescription, describe
 from iomodel.triton.formula_fit import Inference
 from iomodel.triton.formula_inference import infer
 from iomodel.triton.kernel_count import KernelCount, TensorCount
@@ -16,6 +17,7 @@ __all__ = [
     "Inference",
     "Judged",
     "KernelCount",
+    "KernelDescription",
     "Pruned",
     "Pruner",
     "TensorCount",
@@ -23,6 +25,7 @@ __all__ = [
     "check",
     "configs",
     "count",
+    "describe",
     "flex_options",
     "infer",
     "launches",

@@ -20,9 +20,10 @@ from iomodel.common.keywords import strict
 from iomodel.devices.device import Hardware, as_device, hardware
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError, shown
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
+from iomodel.placement.triton_description import KernelDescription
 from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
 from iomodel.triton.argument_roles import Tiles, bound, shape, tile, unread
-from iomodel.triton.launch_config import LaunchConfig
+from iomodel.triton.launch_config import LAUNCH, ROLES, LaunchConfig
 from iomodel.triton.seconds import padded, seconds
 from iomodel.triton.shipped_configs import shipped_configs
 from iomodel.workloads.attention import Attention, as_attention
@@ -121,7 +122,7 @@ class Pruner:
 
     hardware: Hardware
     workload: Workload = None
-    kernel: str = "forward"
+    kernel: str | KernelDescription = "forward"
     names: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: bound({}))
     top: int | None = TOP
     dtype: str = "fp16"
@@ -209,7 +210,7 @@ class Pruner:
     def call(self, arguments: Mapping[str, Any]) -> Attention:
         """Make the workload of a launch."""
         if self.workload is None:
-            direction = "backward" if self.kernel.startswith("backward") else "forward"
+            direction = "backward" if str(self.kernel).startswith("backward") else "forward"
             return Attention(**shape(arguments, self.names), dtype=self.dtype, direction=direction)
         if isinstance(self.workload, Attention):
             return self.workload
@@ -217,7 +218,7 @@ class Pruner:
 
     def _call(self, arguments: Mapping[str, Any]) -> Attention | str:
         """Make the workload of a launch, or the reason why there is none."""
-        if self.kernel in UNTIMED:
+        if self.untimed:
             return ""
         try:
             return self.call(arguments)
@@ -230,22 +231,33 @@ class Pruner:
             own = LaunchConfig.of(config)
             launch = replace(own, arguments={**arguments, **own.arguments})
             launch.require_known()
-            sizes = tile(launch.arguments, self.names, self.kernel)
+            sizes = self._tiles(launch)
             check = self._check(sizes, launch, call)
         except IOModelError as error:
             return Judged(config, None, math.nan, str(error))
         judged = Judged(
             config, check, math.inf, "", sizes, launch.warps, launch.stages, self._shipped(sizes, launch, call)
         )
-        if not check.fits or self.kernel in UNTIMED:
+        if not check.fits or self.untimed:
             return replace(judged, seconds=math.nan if check.fits else math.inf)
         try:
             if isinstance(call, str):
                 raise InputError(call)
-            time = seconds(self.kernel, call, self.hardware, sizes, launch.warps, launch.stages, check)
+            time = seconds(str(self.kernel), call, self.hardware, sizes, launch.warps, launch.stages, check)
         except IOModelError as error:
             return replace(judged, seconds=math.nan, reason=str(error))
         return replace(judged, seconds=time)
+
+    @property
+    def untimed(self) -> bool:
+        """True for a kernel whose time is not told here."""
+        return isinstance(self.kernel, KernelDescription) or self.kernel in UNTIMED
+
+    def _tiles(self, launch: LaunchConfig) -> Tiles:
+        """Find the tiles of a config: of a described kernel, the arguments that it names."""
+        if isinstance(self.kernel, KernelDescription):
+            return tuple(self.kernel.values(launch.arguments).values())
+        return tile(launch.arguments, self.names, self.kernel)
 
     def _check(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> TritonCheck:
         """Check a config by the rules of its compiler."""
@@ -253,7 +265,9 @@ class Pruner:
             "warps": launch.warps, "stages": launch.stages, "kernel": self.kernel, "version": self.version,
             "arch": self.arch,
         }  # fmt: skip
-        if self.kernel in UNTIMED:
+        if isinstance(self.kernel, KernelDescription):
+            return check_triton(launch.arguments, **known)
+        if self.untimed:
             return check_triton(sizes[0], sizes[1], sizes[2], dtype=as_type(self.dtype), **known)
         dtype: str = self.dtype
         if isinstance(call, Attention):
@@ -266,7 +280,7 @@ class Pruner:
 
     def _shipped(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> bool:
         """Check whether PyTorch ships a config for the kernel; such a config is kept."""
-        if not isinstance(call, Attention):
+        if not isinstance(call, Attention) or isinstance(self.kernel, KernelDescription):
             return False
         own = shipped_configs().get((self.kernel, self.arch, call.head_dim))
         return own == (*sizes[:2], launch.warps, launch.stages) and sizes[2:] in ((), sizes[1::-1])
@@ -286,8 +300,15 @@ class Pruner:
         names: set[str] = set()
         for each in judged:
             if each.check is not None:
-                names.update(unread(LaunchConfig.of(each.config).arguments, self.names, self.kernel))
+                names.update(self._passed_over(LaunchConfig.of(each.config).arguments))
         return tuple(sorted(names))
+
+    def _passed_over(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+        """List the arguments of one config that no rule reads."""
+        if isinstance(self.kernel, KernelDescription):
+            read = {name.lower() for name in self.kernel.names}
+            return tuple(name for name in arguments if name.lower() not in read | LAUNCH | ROLES)
+        return unread(arguments, self.names, self.kernel)
 
     def _note(self, judged: list[Judged], fitting: list[Judged], unjudged: list[Judged], names: tuple[str, ...]) -> str:
         """Say in one line what was not judged."""
@@ -314,7 +335,7 @@ def pruner(
     hardware: Hardware | str,
     *,
     names: Mapping[str, str] | None = None,
-    kernel: str = "forward",
+    kernel: str | KernelDescription = "forward",
     top: int | Literal["usual"] | None = "usual",
     dtype: str = "fp16",
     version: str | None = None,
@@ -332,9 +353,10 @@ def pruner(
     names : mapping of str to str, optional
         Names of the kernel's arguments by role: ``{"block_q": "BM", "block_kv": "BN", "q_len": "SEQ"}``. Roles without
         a name are looked for under the usual ones (`BLOCK_M`, `N_CTX`, `HEAD_DIM`).
-    kernel : str
-        Kind of kernel: "forward", "block_sparse", "decode", "decode_paged", "latent_decode", "backward_dkdv",
-        "backward_dq", "backward", "matmul", "matmul_gated", as :func:`iomodel.triton.check` explains them.
+    kernel : str or KernelDescription
+        A kernel that :func:`iomodel.triton.describe` has read, judged by its memory alone, or a kind of kernel:
+        "forward", "block_sparse", "decode", "decode_paged", "latent_decode", "backward_dkdv", "backward_dq",
+        "backward", "matmul", "matmul_gated", as :func:`iomodel.triton.check` explains them.
     top : int or None
         Configs to keep, 8 unless given; None keeps all that fit, as a matrix product does, which is not timed [-].
     dtype : str
@@ -356,18 +378,19 @@ def pruner(
     ['early_config_prune']
     """
     device = as_device(hardware)
-    if kernel not in KERNELS:
+    untimed = isinstance(kernel, KernelDescription) or kernel in UNTIMED
+    if not isinstance(kernel, KernelDescription) and kernel not in KERNELS:
         raise UnknownNameError("kernel", kernel, KERNELS)
     if not (workload is None or isinstance(workload, Attention) or callable(workload)):
         raise InputError(
             f"workload: {shown(workload)} given; allowed: an Attention, a function that makes one, or None"
         )
     if top == "usual":
-        top = None if kernel in UNTIMED else TOP
-    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1 or kernel in UNTIMED):
+        top = None if untimed else TOP
+    if top is not None and (isinstance(top, bool) or not isinstance(top, int) or top < 1 or untimed):
         allowed = (
-            "None, a matrix product is judged by its memory alone"
-            if kernel in UNTIMED
+            f"None, a {'matrix product' if kernel in UNTIMED else 'described kernel'} is judged by its memory alone"
+            if untimed
             else "an integer from 1, or None"
         )
         raise InputError(f"top: {shown(top)} given; allowed: {allowed}")

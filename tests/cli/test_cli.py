@@ -1048,3 +1048,18 @@ def test_pages_show_what_is_printed(run, line, output):
 def test_an_answer_has_the_figures_that_its_readers_ask_for(answer, line, says):
     told = " ".join(answer(line).split())
     assert all(words in told for words in says)
+
+
+def test_a_triton_kernel_is_checked_by_its_text(answer, tmp_path):
+    """`iomodel triton` reads a file, and answers as the library does."""
+    from tests.placement.test_triton_description import PRODUCT
+
+    file = tmp_path / "product.ttir"
+    file.write_text(PRODUCT["ttir"])
+    asked = f"triton {file} --config M=128,N=64,D=32 --check M=256,num_stages=5 --arch sm_80 --version 3.9.0"
+    kernel = iomodel.triton.describe(PRODUCT["ttir"], PRODUCT["config"])
+    expected = iomodel.triton.check({"M": 256, "num_stages": 5}, kernel=kernel, arch=80, version="3.9.0")
+    told = json.loads(answer(f"{asked} --json"))
+    assert told["checks"] == [{"config": "M=256,num_stages=5", **expected.to_dict()}]
+    assert told["description"] == kernel.to_dict()
+    assert f"{expected.shared:,}" in answer(asked)
