@@ -131,7 +131,7 @@ HINTED = {
     f"estimate flash2 {CALL} --training": "did you mean --direction?",
     "simulate llama-3-8b --rate 5": "did you mean --load?",
     f"plan llama-3-8b {H100} {LOAD} --price 2.5/h": "at most 1e+15, such as 2.5",
-    f"disaggregate llama-3-8b --prefill b200 --decode b200 {LOAD} --link 400Gbps": "bits are an eighth of as many bytes",
+    f"disaggregate llama-3-8b --prefill b200 --decode b200 {LOAD} --link 400Gbps": "bits are an eighth of as many",
     f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
