@@ -256,6 +256,10 @@ class Pruner:
     def _tiles(self, launch: LaunchConfig) -> Tiles:
         """Find the tiles of a config: of a described kernel, the arguments that it names."""
         if isinstance(self.kernel, KernelDescription):
+            given = {name.lower() for name in launch.arguments}
+            if self.kernel.names and not any(name.lower() in given for name in self.kernel.names):
+                names = ", ".join(self.kernel.names)
+                raise InputError(f"config: {shown(sorted(launch.arguments))} given; allowed: a config with {names}")
             return tuple(self.kernel.values(launch.arguments).values())
         return tile(launch.arguments, self.names, self.kernel)
 
