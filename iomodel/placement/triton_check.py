@@ -73,8 +73,8 @@ class TritonCheck(Record):
         Shared memory of a block, and its limit [B].
     tmem, tmem_limit : int
         Columns of tensor memory, and their number [-]; none but on sm_100.
-    instruction : {"mma.sync", "wgmma", "tcgen05"}
-        Matrix instruction.
+    instruction : {"mma.sync", "wgmma", "tcgen05", "mfma"}
+        Matrix instruction; "mfma" on AMD.
     registers : int
         Estimate of the registers of a thread, beyond the limit where they spill [-].
     spills : bool or None
