@@ -38,12 +38,12 @@ class Times:
         """Return the time of a decode step with some requests at the mean of their contexts [s]."""
         first, last = (float(np.interp(running, self.knots, values)) for values in self.decodes)
         low, high = self.ends
-        return first + (last - first) * (context - low) / max(1, high - low)
+        return first + (last - first) * (context - low) / max(1, high - low) + self.steps.host_seconds
 
     def with_prompts(self, running: int, prompts: int, context: float) -> float:
         """Return the time of a step with whole prompts beside the decoded tokens [s]."""
         if not running:
-            return self.steps.prefill(batch=self.groups * prompts).seconds
+            return self.steps.prefill(batch=self.groups * prompts).seconds + self.steps.host_seconds
         low = 1 << (prompts.bit_length() - 1)
         near = (low, low if low == prompts else 2 * low)
         below, above = (float(np.interp(running, self.knots, self._mixed(count))) for count in near)

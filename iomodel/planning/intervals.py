@@ -17,13 +17,13 @@ FEW = 16
 SHARE = 0.8
 """Share of the working rows within an interval [-]."""
 TPOT = {
-    ("dense", "few"): (0.99, 1.15),
-    ("dense", "many"): (0.36, 1.11),
-    ("experts", "few"): (0.94, 1.40),
-    ("experts", "many"): (0.92, 1.30),
+    ("dense", "few"): (0.97, 1.09),
+    ("dense", "many"): (0.35, 1.13),
+    ("experts", "few"): (0.93, 1.38),
+    ("experts", "many"): (0.93, 1.24),
 }
 """Ratios of measured to predicted times per token: 17, 27, 31 and 35 rows [-]."""
-TTFT = {"dense": (0.90, 1.24), "experts": (0.88, 5.92)}
+TTFT = {"dense": (0.90, 1.23), "experts": (0.89, 5.95)}
 """The same of first tokens of a server: 8 and 15 rows [-]."""
 
 

@@ -332,14 +332,15 @@ def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> 
 
 
 def _prefills(steps: ReplicaSteps, prompts: Any) -> tuple[Any, Any]:
-    """Compute prefills and their longest stages, once for each length, drafts included [s]."""
+    """Compute prefills and their longest stages, once for each length, drafts and host included [s]."""
     lengths, places = np.unique(prompts, return_inverse=True)
 
     @cache
     def timed(tokens: int) -> tuple[float, ...]:
         drafts = 0.0 if steps.draft is None else steps.draft.prefill(tokens).seconds
         one = steps.chunk(tokens, tokens)
-        return one.seconds + drafts, one.stage_seconds + drafts
+        more = drafts + steps.host_seconds
+        return one.seconds + more, one.stage_seconds + more
 
     seconds, stages = np.array([between(int(length), timed) for length in lengths]).T
     return seconds[places], stages[places]
@@ -356,8 +357,8 @@ def _mean_decodes(steps: ReplicaSteps, loads: _Loads, batch: Any) -> Any:
     sizes = np.unique([low, high])
     means = []
     for size in sizes:
-        times = np.array([steps.decode_step_seconds(int(size), int(context)) for context in contexts]) / each
-        means.append(_mean(contexts, times, first, last))
+        times = np.array([steps.decode_step_seconds(int(size), int(context)) for context in contexts])
+        means.append(_mean(contexts, (times + steps.host_seconds) / each, first, last))
     table, here = np.array(means), np.arange(len(batch))
     below, above = (table[np.searchsorted(sizes, ends), here] for ends in (low, high))
     return below + (np.maximum(below, above) - below) * (batch - low) / low

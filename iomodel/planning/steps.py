@@ -17,6 +17,7 @@ from typing import Any
 from iomodel.common.cache import BoundedCache
 from iomodel.devices.device import Hardware
 from iomodel.models.spec import ModelSpec
+from iomodel.planning.engines import step_host
 from iomodel.planning.service import Service
 from iomodel.planning.step.divided_cache import attended_seconds
 from iomodel.planning.step.step import Logits, StepTime, step
@@ -111,7 +112,7 @@ class ReplicaSteps:
     @property
     def host_seconds(self) -> float:
         """Time of the host between steps, in which the device waits [s]."""
-        return 0.0 if self.service.engine is None else self.service.engine.step_host
+        return step_host(self.service.engine, self.device)
 
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
         """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
@@ -124,8 +125,12 @@ class ReplicaSteps:
     def prefill_seconds(self, batch: int = 1) -> tuple[float, float]:
         """Compute the time of prefills of the service and of their longest stage [s], between lengths that fill tiles.
 
-        Tokens in the prefix cache are keys of each length.
+        Tokens in the prefix cache are keys of each length. The device waits for its host once.
         """
+        seconds, stage = self._prefilled(batch)
+        return seconds + self.host_seconds, stage + self.host_seconds
+
+    def _prefilled(self, batch: int = 1) -> tuple[float, float]:
         cached = self.service.prompt - self.computed
 
         def timed(tokens: int) -> tuple[float, ...]:
@@ -150,7 +155,7 @@ class ReplicaSteps:
 
     def drafted_seconds(self) -> float:
         """Compute the time in which the model that computes drafts, if there is one, prefills a prompt [s]."""
-        return 0.0 if self.draft is None else self.draft.prefill_seconds()[0]
+        return 0.0 if self.draft is None else self.draft._prefilled()[0]
 
     def load_seconds(self) -> float:
         """Compute the time to load what a prompt finds cached in the memory of the host and on disk [s].
@@ -206,7 +211,7 @@ class ReplicaSteps:
     def decode_seconds(self, batch: int) -> float:
         """Compute the mean time between tokens of a request, over the output [s]; see :meth:`decode_step_seconds`.
 
-        With speculation it is the time of a step over its expected tokens; with an engine its host is included.
+        With speculation it is the time of a step over its expected tokens; the host is included.
         """
         speculation = self.service.speculation
         each = 1.0 if speculation is None else speculation.tokens_per_step

@@ -10,7 +10,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.planning.engines import GIB
+from iomodel.planning.engines import GIB, STEP_HOST
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import NETWORK, Layout, has_experts
 from iomodel.planning.step.links import ACHIEVED, with_nodes
@@ -18,6 +18,7 @@ from iomodel.workloads.dtypes import served
 
 LINKS = ("interconnect.per_direction", "interconnect.total", "interconnect.pcie_per_direction")
 NO_HOST = "no time of the host"
+HOST = f"{1e3 * STEP_HOST:g} ms of the host between steps"
 QUEUE = "requests of one length arrive at random; prompts are prefilled one at a time, before any decode step"
 
 
@@ -38,13 +39,14 @@ def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layou
     """List what answers for some devices and layouts assume, and leave out."""
     tried, dtype = list(layouts), service.types.get("dtype") or served(service.model.dtype)
     assumed, left_out = {}, {}
-    several, nodes = any(layout.devices > 1 for layout in tried), False
+    several, nodes, real = any(layout.devices > 1 for layout in tried), False, False
     for device in devices:
         name = device.label
+        real |= not device.simulated
         nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
         stated, left_out[name] = _of_rates(device, dtype)
         assumed[name] = (*stated, *_unsourced(device, dtype, several))
-    return Trust(tuple(_common(service, tried, nodes)), FrozenDict(assumed), FrozenDict(left_out))
+    return Trust(tuple(_common(service, tried, nodes, real)), FrozenDict(assumed), FrozenDict(left_out))
 
 
 @per_device
@@ -59,7 +61,7 @@ def _network(layout: Layout) -> bool:
     return layout.nodes(layout.devices) > 1 and layout.network_bandwidth is None
 
 
-def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[str]:
+def _common(service: Service, layouts: list[Layout], nodes: bool, real: bool) -> Iterator[str]:
     """List the assumptions that do not depend on the device."""
     if service.engine is not None:
         yield f"memory, blocks, batches and time of the host as under {service.engine.name}"
@@ -68,7 +70,7 @@ def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[st
         less = f"{OVERHEAD / GIB:g} GiB for anything but weights and cache" if service.overhead_bytes is None else ""
         if share or less:
             yield ", less ".join(part for part in (share, less) if part)
-        yield NO_HOST
+        yield HOST if real else NO_HOST
     if has_experts(service.model):
         yield "tokens choose experts at random, each as often as the others"
     if any(layout.devices > 1 for layout in layouts):

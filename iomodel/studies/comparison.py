@@ -330,6 +330,13 @@ def _tiles(comparison: Comparison, answer: Answer) -> str:
     return str(Entry.of(answer, comparison.by)) if _on_devices(comparison) else sizes_text(answer.tiles)
 
 
+def _unfit(comparison: Comparison, absent: Absent) -> str:
+    """Describe tiles that do not fit; a comparison by traffic has the memory needed in a column of its own."""
+    if not absent.runs:
+        return ""
+    return f"none fits, needs {absent.least:,} B" if comparison.by == "time" and absent.least else "none fits"
+
+
 def _kernels(_: Comparison, answer: Answer) -> str:
     return "idealised" if answer.implementation == TEXTBOOK.name else answer.implementation
 
@@ -364,8 +371,7 @@ _COLUMNS = (
     _Column("algorithm", _marked, _always, _marked, right=False),
     _Column("device", _device, _on_devices, _device, right=False),
     _Column("kernel", _kernels, _by_time, lambda _, absent: "" if absent.runs else "no kernel", right=False),
-    _Column("tiles", _tiles, _always,
-            lambda _, absent: "none fits" if absent.runs else "", right=False),
+    _Column("tiles", _tiles, _always, _unfit, right=False),
     _Column(_unit, _seconds, _by_time),
     _Column(f"{labels.REQUESTS} [B]", lambda _, answer: f"{answer.cost.hbm_bytes:,}", _by_traffic),
     _Column("relative to best", _relative, _always, extra=True),

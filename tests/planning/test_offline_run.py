@@ -15,6 +15,8 @@ from iomodel.planning.steps import ReplicaSteps
 class Fixed:
     """Steps of one second per decode step, and ten for each prompt beside it."""
 
+    host_seconds = 0.0
+
     def __init__(self, prompt, output, groups=1):
         layout = SimpleNamespace(data_parallel=groups)
         self.service = SimpleNamespace(

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iomodel import hardware
+from iomodel.planning.engines import STEP_HOST
 from iomodel.planning.fleet import replica
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
@@ -131,7 +132,7 @@ def test_chunks_bound_the_time_between_tokens():
 
 def test_host_time_is_added_to_each_step():
     one = {"concurrency": 1, "requests": 1, **CHAT}
-    free, held = simulate(TINY, H100, **one), simulate(TINY, H100, host_seconds=0.003, **one)
+    free, held = simulate(TINY, H100, host_seconds=0.0, **one), simulate(TINY, H100, host_seconds=0.003, **one)
     assert held.ttft.mean == pytest.approx(free.ttft.mean + 0.003)
     assert held.tpot.mean == pytest.approx(free.tpot.mean + 0.003)
     assert held.busy_seconds == pytest.approx(free.busy_seconds + 0.003 * free.steps)
@@ -217,7 +218,7 @@ def test_the_errors_of_the_interpolation_are_as_stated():
 def test_chunks_take_the_time_of_their_steps():
     steps = steps_of(5000, 1)
     ends = [*range(512, 5000, 512), 5000]
-    exact = sum(steps.chunk(end - start, end).seconds for start, end in zip([0, *ends], ends, strict=False))
+    exact = sum(steps.chunk(end - start, end).seconds + STEP_HOST for start, end in zip([0, *ends], ends, strict=False))
     result = simulate(TINY, H100, prompt=5000, output=1, concurrency=1, requests=1, policy="chunked", token_budget=512)
     assert result.steps == len(ends)
     assert result.ttft.mean == pytest.approx(exact, rel=0.02)

@@ -66,7 +66,7 @@ def test_devices_of_a_search_are_told_apart() -> None:
         ({"overhead_bytes": 0}, "90 % of the memory"),
         ({"memory_utilization": 0.8}, "2 GiB for anything but weights and cache"),
         ({"engine": "vllm"}, "memory, blocks, batches and time of the host as under vllm"),
-        ({}, "no time of the host"),
+        ({}, "0.6 ms of the host between steps"),
         ({"layout": Layout(tensor_parallel=2)}, "long transfers reach 80 % of the links"),
         ({"layout": Layout(pipeline_parallel=2, devices_per_node=1)}, "a network of 50 GB/s for each device"),
         ({"prefix_cache": iomodel.PrefixCache(hit_rate=0.5)}, "no cached block is evicted"),
@@ -83,7 +83,7 @@ def test_each_assumption_is_stated_where_it_is_made(changes: dict[str, Any], tex
 
 def test_nothing_is_assumed_that_was_given() -> None:
     given = planned(FULL, memory_utilization=0.8, overhead_bytes=0)
-    assert given.assumed == ("no time of the host",)
+    assert given.assumed == ("0.6 ms of the host between steps",)
     wide = Layout(pipeline_parallel=2, devices_per_node=1, network_bandwidth=25e9)
     assert not any(line.startswith("a network") for line in planned(layout=wide).assumed)
 

@@ -200,3 +200,14 @@ def test_kernels_that_a_device_lacks_are_a_row_without_a_time() -> None:
 def test_two_names_of_one_kernel_are_one_row() -> None:
     found = iomodel.compare(LONG, "b200", algorithms=["flash2", "fa4"])
     assert found == iomodel.compare(LONG, "b200", algorithms=["fa4"])
+
+
+def test_a_tile_that_does_not_fit_says_what_it_needs(tmp_path: Any) -> None:
+    file = tmp_path / "toy.yaml"
+    memory = "memory: {hbm: {bandwidth: 10 GB/s}, sram: {per_block: 1 KiB}}"
+    file.write_text(f"schema: 1\nname: toy\narchitecture: simulated\n{memory}\ncompute: {{peak: {{bf16: 1 TFLOP/s}}}}")
+    small = iomodel.Attention(q_len=64, head_dim=8)
+    found = iomodel.compare(small, str(file), algorithms=["flash2", "standard"])
+    (unfit,) = found.absent
+    assert f"none fits, needs {unfit.least:,} B" in " ".join(str(found).split())
+    assert iomodel.solve("flash2", small, sram_bytes=unfit.least, alignment=16).footprint == unfit.least

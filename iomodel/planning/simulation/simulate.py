@@ -15,7 +15,7 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.checked_numbers import as_real
-from iomodel.planning.engines import as_engine
+from iomodel.planning.engines import as_engine, step_host
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layout_search import Wanted, rated
 from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
@@ -30,7 +30,7 @@ from iomodel.planning.simulation.prefix_hits import hits
 from iomodel.planning.simulation.simulation_result import Simulation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
-from iomodel.planning.trust import NO_HOST, trust
+from iomodel.planning.trust import HOST, NO_HOST, trust
 
 POLICIES = ("prefill-first", "chunked")
 TOKEN_BUDGET = 8192
@@ -103,8 +103,7 @@ def simulate(
     batch : int, optional
         Most requests in the engine; by default as many as fit.
     host_seconds : float, optional
-        Time of each step on the host that the device does not overlap [s]; by default that of the engine, else 0, as in
-        a plan.
+        Time of each step on the host that the device does not overlap [s]; by default that of a plan.
     layout : Layout, optional
         Tensor parallelism of the engine; by default that of the search of :func:`iomodel.plan` on up to eight devices.
     **service
@@ -132,8 +131,7 @@ def simulate(
     budget = TOKEN_BUDGET if tokens is None else as_integer("token_budget", tokens)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
-    own_host = 0.0 if serving is None else serving.step_host
-    host = own_host if host_seconds is None else as_real("host_seconds", host_seconds, zero=True)
+    host = step_host(serving, device) if host_seconds is None else as_real("host_seconds", host_seconds, zero=True)
     most = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
     arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths, scale)
     served = _service(model, arriving, asked.layout, asked.service)
@@ -155,7 +153,7 @@ def simulate(
         waited = server_host(ReplicaSteps(served, device).prefill())
         ttft, latency = ttft + waited, latency + waited
     assumed, left_out = trust(served, [device], [served.layout]).of(device)
-    assumed = tuple(text for text in assumed if text != NO_HOST)  # stated with the time of a step
+    assumed = tuple(text for text in assumed if text not in (HOST, NO_HOST))  # stated with the time of a step
     return Simulation(
         model=served.name,
         hardware=device.label,
