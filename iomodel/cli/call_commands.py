@@ -180,7 +180,8 @@ def _source_text(
     call = values.workload(arguments, algorithm)
     if form != "triton":
         return exported(solve(algorithm, call, **{**limits, "top": MOST}, **chosen), form, top)
-    from iomodel.triton.listing import AMD, source
+    from iomodel.triton.amd import AMD
+    from iomodel.triton.listing import source
 
     if limits.get("implementation", "triton") not in ("triton", AMD):
         raise InputError(

@@ -73,8 +73,8 @@ class TritonCheck(Record):
         Shared memory of a block, and its limit [B].
     tmem, tmem_limit : int
         Columns of tensor memory, and their number [-]; none but on sm_100.
-    instruction : {"mma.sync", "wgmma", "tcgen05"}
-        Matrix instruction.
+    instruction : {"mma.sync", "wgmma", "tcgen05", "mfma"}
+        Matrix instruction; "mfma" on AMD.
     registers : int
         Estimate of the registers of a thread, beyond the limit where they spill [-].
     spills : bool or None
@@ -194,8 +194,16 @@ def check_described(
     if numbers[0] & (numbers[0] - 1):
         raise InputError(f"num_warps: {numbers[0]} given; allowed: a power of two")
     as_version(version)
-    declared = kernel.kernel(values)
-    checked = checked_kernel(declared, as_architecture(arch), *numbers)
+    return checked_description(kernel, tuple(kernel.values(values).items()), as_architecture(arch), *numbers)
+
+
+@lru_cache(maxsize=16_384)
+def checked_description(
+    kernel: KernelDescription, values: tuple[tuple[str, int], ...], arch: int, warps: int, stages: int
+) -> TritonCheck:
+    """Check a described kernel at its tiles, without a check of the input."""
+    declared = kernel.kernel(dict(values))
+    checked = checked_kernel(declared, arch, warps, stages)
     if declared.arranged_twice and checked.shared_limit / DOUBT < checked.shared < checked.shared_limit * DOUBT:
         raise InputError(
             f"M: about {checked.shared:,} B of {checked.shared_limit:,}; allowed: far from the limit, as products take "

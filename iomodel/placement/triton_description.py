@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -62,7 +63,14 @@ class KernelDescription(Record):
         if any(extent.over < 1 or extent.times < 1 or extent.size < 1 for extent in self.extents):
             raise InputError("extents: a size below 1 given; allowed: integers from 1")
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((tuple(self.config.items()), self.extents, self.template))
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The arguments of a config that the tiles depend on."""
         return tuple(dict.fromkeys(extent.name for extent in self.extents if extent.name))

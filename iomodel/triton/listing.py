@@ -12,17 +12,15 @@ from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
-from iomodel.placement.implementations import list_implementations
 from iomodel.solving.export import MOST, SHARE
 from iomodel.solving.solve import solve
+from iomodel.triton.amd import AMD, on_amd
 from iomodel.triton.pruner import TOP, Judged, pruner
 from iomodel.triton.seconds import described_by, launch_options
 from iomodel.workloads.attention import Attention
 
 ROWS, KEYS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
 WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4, 5)
-AMD = "triton-amd"
-"""The implementation that is Triton's forward kernel on AMD."""
 SPARSE_BLOCK = 128
 """Rows of a block of FlexAttention's default block mask; tiles divide it."""
 MICRO = 1e6
@@ -53,17 +51,10 @@ def options(
 ) -> list[Option]:
     """List the fastest configs of all tiles up to `largest` rows that fit."""
     most = as_integer("top", top)
-    if on_amd(as_device(hardware), workload, kernel):
+    if on_amd(as_device(hardware), workload, kernel or kind(workload)):
         return [option for option, _ in amd_options(workload, as_device(hardware), names, most)]
     listed = ranked(workload, hardware, kernel=kernel, names=names, largest=largest, version=version)
     return [each.config for each in listed[:most]]
-
-
-def on_amd(device: Hardware, workload: Attention, kernel: str | None) -> bool:
-    """Check that a device runs the forward kernel whose layout on AMD is declared as an implementation."""
-    if (kernel or kind(workload)) != "forward" or device.compute_capability:
-        return False
-    return AMD in list_implementations(described_by("forward"), device, workload)
 
 
 def amd_options(
@@ -115,7 +106,7 @@ def source(
     allowed = described_by(kernel).name
     if algorithm != allowed:
         raise InputError(f"emit: 'triton' given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}")
-    if on_amd(as_device(hardware), workload, kernel):
+    if on_amd(as_device(hardware), workload, kernel or kind(workload)):
         listed = amd_options(workload, as_device(hardware), None, MOST)
     else:
         listed = [(each.config, each.seconds) for each in ranked(workload, hardware, kernel=kernel, version=version)]

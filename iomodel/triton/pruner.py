@@ -22,6 +22,7 @@ from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError,
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
 from iomodel.placement.triton_description import KernelDescription
 from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
+from iomodel.triton.amd import amd_check, amd_seconds, on_amd
 from iomodel.triton.argument_roles import Tiles, bound, shape, tile, unread
 from iomodel.triton.launch_config import LAUNCH, ROLES, LaunchConfig
 from iomodel.triton.seconds import padded, seconds
@@ -243,10 +244,16 @@ class Pruner:
         try:
             if isinstance(call, str):
                 raise InputError(call)
-            time = seconds(str(self.kernel), call, self.hardware, sizes, launch.warps, launch.stages, check)
+            time = self._seconds(call, sizes, launch, check)
         except IOModelError as error:
             return replace(judged, seconds=math.nan, reason=str(error))
         return replace(judged, seconds=time)
+
+    def _seconds(self, call: Attention, sizes: Tiles, launch: LaunchConfig, check: TritonCheck) -> float:
+        """Estimate the time of a config [s]."""
+        if on_amd(self.hardware, call, self.kernel):
+            return amd_seconds(self.hardware, call, sizes, launch.warps, launch.stages)
+        return seconds(str(self.kernel), call, self.hardware, sizes, launch.warps, launch.stages, check)
 
     @property
     def untimed(self) -> bool:
@@ -256,11 +263,17 @@ class Pruner:
     def _tiles(self, launch: LaunchConfig) -> Tiles:
         """Find the tiles of a config: of a described kernel, the arguments that it names."""
         if isinstance(self.kernel, KernelDescription):
+            given = {name.lower() for name in launch.arguments}
+            if self.kernel.names and not any(name.lower() in given for name in self.kernel.names):
+                names = ", ".join(self.kernel.names)
+                raise InputError(f"config: {shown(sorted(launch.arguments))} given; allowed: a config with {names}")
             return tuple(self.kernel.values(launch.arguments).values())
         return tile(launch.arguments, self.names, self.kernel)
 
     def _check(self, sizes: Tiles, launch: LaunchConfig, call: Attention | str) -> TritonCheck:
         """Check a config by the rules of its compiler."""
+        if isinstance(call, Attention) and on_amd(self.hardware, call, self.kernel):
+            return amd_check(self.hardware, call, sizes, launch.warps, launch.stages)
         known: dict[str, Any] = {
             "warps": launch.warps, "stages": launch.stages, "kernel": self.kernel, "version": self.version,
             "arch": self.arch,
@@ -282,7 +295,9 @@ class Pruner:
         """Check whether PyTorch ships a config for the kernel; such a config is kept."""
         if not isinstance(call, Attention) or isinstance(self.kernel, KernelDescription):
             return False
-        own = shipped_configs().get((self.kernel, self.arch, call.head_dim))
+        own = (
+            shipped_configs().get((self.kernel, self.arch, call.head_dim)) if self.hardware.compute_capability else None
+        )
         return own == (*sizes[:2], launch.warps, launch.stages) and sizes[2:] in ((), sizes[1::-1])
 
     @cached_property

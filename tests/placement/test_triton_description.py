@@ -180,6 +180,14 @@ def test_check_and_pruner_take_a_description() -> None:
     assert dict(cut.unjudged) == {"N: 96 given; allowed: a power of two": 1}
 
 
+def test_a_config_without_a_tile_of_the_description_is_kept_unjudged() -> None:
+    """A list in other names is not judged as if it were the config of the text."""
+    keep = pruner(None, "a100-sxm4-80gb", kernel=read(PRODUCT["ttir"]), version="3.9.0")
+    cut = keep.pruned([{"BLOCK_M": 256, "num_stages": 9}])
+    assert (len(cut.kept), sum(cut.unjudged.values())) == (1, 1)
+    assert next(iter(cut.unjudged)).endswith("allowed: a config with M, D, N")
+
+
 def test_arguments_of_named_kernels_are_refused_with_a_description() -> None:
     product = read(PRODUCT["ttir"])
     with pytest.raises(InputError, match=r"^N: 64 given for a described kernel; allowed: its config alone"):
