@@ -61,6 +61,7 @@ from .studies.diagnosis.diagnose import diagnose as diagnose
 from .studies.estimate import estimate as estimate
 from .studies.estimate_array import estimate_array as estimate_array
 from .studies.estimate_array_result import EstimateArray as EstimateArray
+from .studies.rules.rule import rule as rule
 from .studies.trace.trace import trace as trace
 from .timing.estimate_result import Estimate as Estimate
 from .workloads.attention import Attention as Attention

@@ -13,4 +13,5 @@ from iomodel.studies.compare import compare as compare
 from iomodel.studies.diagnosis.diagnose import diagnose as diagnose
 from iomodel.studies.estimate import estimate as estimate
 from iomodel.studies.estimate_array import estimate_array as estimate_array
+from iomodel.studies.rules.rule import rule as rule
 from iomodel.studies.trace.trace import trace as trace

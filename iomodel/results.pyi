@@ -61,6 +61,8 @@ from iomodel.studies.diagnosis.remedies import Remedy as Remedy
 from iomodel.studies.estimate_array_result import EstimateArray as EstimateArray
 from iomodel.studies.judge import JudgedCall as JudgedCall
 from iomodel.studies.judge import Judgement as Judgement
+from iomodel.studies.rules.domain import Domain as Domain
+from iomodel.studies.rules.rule_result import Rule as Rule
 from iomodel.studies.trace.events import Event as Event
 from iomodel.studies.trace.rates import TraceRates as TraceRates
 from iomodel.studies.trace.summary import TraceSummary as TraceSummary

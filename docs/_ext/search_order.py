@@ -21,6 +21,7 @@ PHRASES: dict[str, tuple[str, ...]] = {
     "notebooks/3-bytes-to-seconds": ("time of a call", "latency of a kernel"),
     "triton": ("autotune", "triton config", "prune", "num_warps", "num_stages"),
     "triton-count": ("count triton",),
+    "rule": ("heuristic", "num_splits", "split heuristic", "rule in a file", "vendored function"),
     "plan": ("how many gpu", "token per second", "throughput", "ttft", "tpot", "capacity planning", "cost per token"),
     "own-algorithm": ("own algorithm", "custom attention", "new variant"),
     "testing": ("test kernel", "hypothesis", "unit test"),

@@ -23,6 +23,7 @@ READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "diagnose": ("call_commands", "why a call is slow"),
         "trace": ("call_commands", "a run, tile by tile"),
         "triton": ("program_commands", "a kernel's configs"),
+        "rule": ("rule_command", "launches, as a function"),
     },
     "GPUs: I have a model and a load": {
         "plan": ("serving_commands", "memory, speed, price"),

@@ -20,7 +20,7 @@ READERS: Mapping[str, Callable[[str, str], Any]] = {
     **dict.fromkeys(TIMES, duration),
     **dict.fromkeys(BANDWIDTHS, rate),
     **dict.fromkeys(("sram_bytes", "overhead_bytes"), size),
-    "batches": integers,
+    **dict.fromkeys(("batches", "head_dims"), integers),
     "lengths": reals,
 }
 """Readers of parameters whose text may have a unit, or is a list."""

@@ -6,6 +6,7 @@ import pytest
 
 from iomodel.cli.commands import Commands
 from iomodel.cli.documented import GROUPS, documented, function, parameters
+from iomodel.cli.rule_command import DOMAIN
 from iomodel.cli.shared_options import ALGORITHM, KIND, LAUNCHED, TILE, WORKLOAD
 
 CALLED = {
@@ -24,6 +25,7 @@ CALLED = {
     "diagnose": "studies.diagnosis.diagnose:diagnose",
     "crossover": "studies.crossovers.crossovers:crossovers",
     "staircase": "solving.staircase:staircase",
+    "rule": "studies.rules.rule:rule",
     "step": "planning.step.step:step",
     "optimum": "counting.optimum:optimum",
     "bounds": "counting.bounds:lower_bounds",
@@ -39,6 +41,7 @@ OBJECTS = {
     "prefill_layout": {"prefill_tensor_parallel"},
     "decode_layout": {"decode_tensor_parallel"},
     "layouts": set(),
+    "domain": {*DOMAIN.names.split()},
     **{name: {word.rpartition("=")[2] for word in group.names.split()} for name, group in GROUPS.items()},
 }
 """Options of parameters that are objects."""
@@ -47,7 +50,7 @@ RENAMED = {
     "time_budget": "budget",
 }  # fmt: skip
 """Options with a name of their own; the lengths of heads are a field of a workload."""
-SHOWN = {"json", "help", "emit", "out", "output", "force", "map", "events", "progress", "fail", "latex"}
+SHOWN = {"json", "help", "emit", "out", "output", "force", "form", "map", "events", "progress", "fail", "latex"}
 """Options of what a command prints or writes, and the parameter of a progress bar."""
 ADDED = {
     "cost": {"hardware", "implementation"},  # the tiles of `estimate`, which the function takes

@@ -145,6 +145,18 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.staircase,
         {"algorithm": "flash2", "workload": W, "unit": "bytes", "alignment": 2, "min_block_kv": 2},
     ),
+    "rule": (
+        iomodel.rule,
+        {
+            "algorithm": "flash2",
+            "hardware": ["mi300x"],
+            "implementation": "ck",
+            "domain": iomodel.results.Domain(max_q_len=64, max_kv_len=64, head_dims=[64]),
+            "size": 4000,
+            "calls": 100,
+            "seed": 1,
+        },
+    ),
     "crossover": (
         iomodel.theory.crossover,
         {"challenger": "flash2", "incumbent": "flash1", "workload": W, "tiles": TILES, "up_to": 10},

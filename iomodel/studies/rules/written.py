@@ -1,0 +1,266 @@
+"""Rules as source text: a Python function, a C++ function, a table."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from iomodel.common.headers import package_version
+from iomodel.errors import UnknownNameError
+from iomodel.studies.rules.terms import LETTERS
+
+if TYPE_CHECKING:
+    from iomodel.studies.rules.rule_result import DeviceRule, Rule
+
+MOST_BYTES = 40_000
+"""Bytes that maintainers accept of a vendored rule [B]."""
+WIDTH = 110
+"""Characters of a line of a header."""
+
+
+def check_form(form: str) -> str:
+    """Return the form if there is one of this name."""
+    if form not in FORMS:
+        raise UnknownNameError("form", form, [*FORMS])
+    return form
+
+
+def form_of(suffix: str) -> str:
+    """Return the form of a file by its ending."""
+    return {".py": "python", ".json": "table"}.get(suffix.lower(), "cpp")
+
+
+def bytes_of(rule: Rule) -> int:
+    """Return the bytes of the longer of both functions."""
+    return max(len(write(rule).encode()) for write in (_python, _cpp))
+
+
+def name_of_function(rule: Rule) -> str:
+    """Return the name of the function of a rule."""
+    return f"choose_{rule.algorithm}"
+
+
+def identifier(hardware: str) -> str:
+    """Return the name of a device in source text."""
+    return "".join(letter if letter.isalnum() else "_" for letter in hardware.lower())
+
+
+def domain_text(rule: Rule) -> str:
+    """Say which calls a rule answers."""
+    each = rule.domain
+    return (
+        f"{each.dtype} rows, forward, without a window: up to {each.max_q_len:,} queries and {each.max_kv_len:,} keys "
+        f"(as many as queries or more) of up to {each.max_batch} sequences, causal or not; up to {each.max_kv_heads} "
+        f"heads of K and V with up to {each.max_group} query heads each; head dimensions "
+        f"{', '.join(map(str, each.head_dims))}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def header(rule: Rule) -> Iterator[str]:
+    """Yield the paragraphs of the header of a written rule."""
+    devices = ", ".join(f"{each.hardware} ({each.implementation})" for each in rule.devices)
+    yield f"Launches of {rule.algorithm} on {devices}."
+    yield (
+        f"Written by iomodel {package_version()}; do not edit. The choices are those of iomodel.solve, learned from "
+        f"{rule.calls:,} calls of each device drawn with seed {rule.seed}."
+    )
+    yield f"Domain: {domain_text(rule)} For any other call or device it returns nothing: keep what you do today."
+    yield (
+        "Regret, predicted time over that of iomodel.solve less one, on calls that served no choice; alike is the "
+        "share of calls with the choice of iomodel.solve or one within 0.5 % of its time:"
+    )
+    for each in rule.devices:
+        own, usual = each.held_out, each.shipped
+        yield (
+            f"  {each.hardware}: alike {_percent(own.alike)} of {own.calls:,} calls, mean {_percent(own.mean)}, worst "
+            f"{_percent(own.worst)}; as the library launches today: mean {_percent(usual.mean)}, worst "
+            f"{_percent(usual.worst)}"
+        )
+        if each.most_splits > 1:
+            half, mixed = each.shorter, each.ragged
+            yield (
+                f"  {each.hardware}, splits fixed for twice the keys that are there: mean {_percent(half.mean)}, worst "
+                f"{_percent(half.worst)} of {half.calls} calls; sequences of different lengths: mean "
+                f"{_percent(mixed.mean)}, worst {_percent(mixed.worst)} of {mixed.calls} batches"
+            )
+    if any(each.most_splits > 1 for each in rule.devices):
+        yield (
+            "Sequences of different lengths: pass the longest, and as batch the sum of all keys over the longest, "
+            "rounded up. Splits fixed at graph capture: pass the most keys that the graph will see; a launch with "
+            "fewer key tiles than splits takes as many as it has tiles."
+        )
+    yield "Letters: " + ", ".join(f"{letter} = {meaning}" for letter, meaning in LETTERS.items()) + "."
+
+
+def _wrapped(rule: Rule, prefix: str) -> Iterator[str]:
+    for paragraph in header(rule):
+        yield from (f"{prefix}{line}".rstrip() for line in textwrap.wrap(paragraph, WIDTH, subsequent_indent=""))
+
+
+def _conditions(rule: Rule) -> list[tuple[str, int, int]]:
+    """List the ranges of the arguments, as name, least and most."""
+    each = rule.domain
+    return [
+        ("q_len", 1, each.max_q_len), ("batch", 1, each.max_batch), ("kv_heads", 1, each.max_kv_heads),
+    ]  # fmt: skip
+
+
+def _python(rule: Rule) -> str:
+    each = rule.domain
+    name = name_of_function(rule)
+    ranges = " and ".join(f"{least} <= {number} <= {most:_}" for number, least, most in _conditions(rule))
+    lines = ['"""', *_wrapped(rule, ""), '"""', "", ""]
+    for device in rule.devices:
+        lines += _python_device(device)
+    known = ", ".join(f'"{device.hardware}": _{identifier(device.hardware)}' for device in rule.devices)
+    lines += [
+        f"_DEVICES = {{{known}}}", "", "",
+        f"def {name}(device, q_len, kv_len, batch, heads, kv_heads, head_dim, causal=False):",
+        '    """Return (block_q, block_kv, warps, stages, packed, splits), or None outside the domain."""',
+        f"    if not ({ranges} and max(q_len, 64) <= kv_len <= {each.max_kv_len:_}):",
+        "        return None",
+        "    g = heads // kv_heads",
+        f"    if g * kv_heads != heads or not 1 <= g <= {each.max_group} or head_dim not in {_tuple(each.head_dims)}:",
+        "        return None",
+        "    find = _DEVICES.get(device)",
+        "    return find and find(q_len, kv_len, head_dim, g, q_len * g, batch * heads, batch * kv_heads, 1 if causal "
+        "else 0)",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _tuple(values: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, values))}{',' if len(values) == 1 else ''})"
+
+
+def _python_device(device: DeviceRule) -> Iterator[str]:
+    name = identifier(device.hardware)
+    yield f"_LAUNCHES_{name} = ("
+    for launch in device.launches:
+        sizes = (launch.block_q, launch.block_kv, launch.warps, launch.stages, launch.packed, launch.splits)
+        yield f"    ({', '.join(map(str, sizes))}, {launch.fill * device.units}),"
+    yield ")"
+    yield ""
+    yield ""
+    yield f"def _{name}(q, k, d, g, r, n, m, c):"
+    yield from _nested(device, 0, 1, _python_if, _python_else, "i={}")
+    yield f"    u, v, w, s, p, x, f = _LAUNCHES_{name}[i]"
+    if device.most_splits > 1:
+        yield "    if not x:"
+        yield "        x = f // (2 * (m * ((r + u - 1) // u) if p else n * ((q + u - 1) // u))) or 1"
+        yield f"    t = min({device.most_splits}, (k + v - 1) // v)"
+        yield "    return u, v, w, s, p, x if x < t else t"
+    else:
+        yield "    return u, v, w, s, p, 1"
+    yield ""
+    yield ""
+
+
+def _python_if(term: str, most: int) -> str:
+    return f"if {term}<={most}:"
+
+
+def _python_else() -> str:
+    return "else:"
+
+
+def _cpp_if(term: str, most: int) -> str:
+    return f"if({term.replace('//', '/')}<={most})"
+
+
+def _cpp_else() -> str:
+    return "else"
+
+
+def _nested(
+    device: DeviceRule, place: int, depth: int, condition: Callable[[str, int], str], otherwise: Callable[[], str],
+    choice: str,
+) -> Iterator[str]:  # fmt: skip
+    """Yield the comparisons below a node as nested statements, indented by a space each."""
+    node = device.nodes[place]
+    indent = " " * (depth + 3)
+    if not node.feature:
+        yield indent + choice.format(node.most)
+        return
+    for word, next_place in ((condition(node.term.text, node.most), node.below), (otherwise(), node.above)):
+        half = device.nodes[next_place]
+        if half.feature:
+            yield indent + word
+            yield from _nested(device, next_place, depth + 1, condition, otherwise, choice)
+        else:
+            yield f"{indent}{word} {choice.format(half.most)}"
+
+
+def _cpp(rule: Rule) -> str:
+    each = rule.domain
+    name = name_of_function(rule)
+    ranges = " || ".join(f"{number} < {least} || {number} > {most}" for number, least, most in _conditions(rule))
+    widths = " && ".join(f"head_dim != {width}" for width in each.head_dims)
+    constants = ", ".join(f"{identifier(device.hardware).upper()} = {i}" for i, device in enumerate(rule.devices))
+    lines = [
+        *_wrapped(rule, "// "), "",
+        f"namespace {name}_rule {{", "",
+        "typedef long long ll;",
+        f"enum Device {{ {constants} }};",
+        "struct Launch { int block_q, block_kv, warps, stages, packed, splits; };", "",
+    ]  # fmt: skip
+    for device in rule.devices:
+        lines += _cpp_device(device)
+    lines += [
+        "// Returns false, and leaves the launch as it is, outside the domain.",
+        f"inline bool {name}(int device, ll q_len, ll kv_len, ll batch, ll heads, ll kv_heads, ll head_dim, bool "
+        "causal, Launch& launch) {",
+        f"    if ({ranges} || kv_len < q_len || kv_len < 64 || kv_len > {each.max_kv_len}) return false;",
+        "    ll g = heads / kv_heads;",
+        f"    if (g * kv_heads != heads || g < 1 || g > {each.max_group} || ({widths})) return false;",
+        "    switch (device) {",
+        *(
+            f"    case {identifier(device.hardware).upper()}: launch = {identifier(device.hardware)}(q_len, kv_len, "
+            "head_dim, g, q_len * g, batch * heads, batch * kv_heads, causal); return true;"
+            for device in rule.devices
+        ),
+        "    }",
+        "    return false;",
+        "}", "",
+        f"}}  // namespace {name}_rule",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _cpp_device(device: DeviceRule) -> Iterator[str]:
+    name = identifier(device.hardware)
+    yield f"static const struct {{ Launch launch; int fill; }} LAUNCHES_{name}[] = {{"
+    for launch in device.launches:
+        sizes = (launch.block_q, launch.block_kv, launch.warps, launch.stages, int(launch.packed), launch.splits)
+        yield f"    {{{{{', '.join(map(str, sizes))}}}, {launch.fill * device.units}}},"
+    yield "};"
+    yield f"inline Launch {name}(ll q, ll k, ll d, ll g, ll r, ll n, ll m, ll c) {{"
+    yield "    (void)q, (void)k, (void)d, (void)g, (void)r, (void)n, (void)m, (void)c;"
+    yield "    int i;"
+    yield from _nested(device, 0, 1, _cpp_if, _cpp_else, "i={};")
+    yield f"    Launch out = LAUNCHES_{name}[i].launch;"
+    if device.most_splits > 1:
+        yield "    ll u = out.block_q, x = out.splits;"
+        yield "    ll b = out.packed ? m * ((r + u - 1) / u) : n * ((q + u - 1) / u), v = out.block_kv;"
+        yield f"    if (!x) x = LAUNCHES_{name}[i].fill / (2 * b);"
+        yield f"    ll t = (k + v - 1) / v; t = t < {device.most_splits} ? t : {device.most_splits};"
+        yield "    out.splits = (int)(x < 1 ? 1 : x < t ? x : t);"
+    else:
+        yield "    out.splits = 1;"
+    yield "    return out;"
+    yield "}"
+    yield ""
+
+
+def _table(rule: Rule) -> str:
+    return json.dumps(rule.to_dict(), indent=1) + "\n"
+
+
+FORMS: Mapping[str, Callable[[Rule], str]] = {"python": _python, "cpp": _cpp, "table": _table}
+"""Writers by the name of the form."""
