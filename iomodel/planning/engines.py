@@ -200,7 +200,7 @@ def step_host(engine: Engine | None, device: Hardware) -> float:
     """Return the time of the host between steps, in which the device waits [s]; without an engine that of most.
 
     >>> from iomodel.devices.device import hardware
-    >>> step_host(None, hardware("h100")), step_host(ENGINES["vllm"], hardware("h100"))
+    >>> step_host(None, hardware("mi300x")), step_host(ENGINES["vllm"], hardware("mi300x"))
     (0.0006, 0.0011)
     """
     if engine is not None:
