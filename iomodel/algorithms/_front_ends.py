@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iomodel.nests.division import Division
 from iomodel.nests.front_end import FrontEnd
 
@@ -18,6 +20,11 @@ FLASH_ATTENTION_2 = FrontEnd(
     packs="one query",
     # num_splits_heuristic, with two places on an SM and rows in 64s (set_params_splitkv).
     division=Division(rows=64, per_sm=2, filled=0.8, enough=0.85, most=128),
+)
+_FLASH_ATTENTION_2_2023 = replace(
+    FLASH_ATTENTION_2,
+    cite="github.com/Dao-AILab/flash-attention, before 9eb3d099 (7 April 2024), csrc/flash_attn/flash_api.cpp",
+    division=Division(rows=64, per_sm=1, filled=0.8, enough=0.85, most=128),
 )
 _FLASH_ATTENTION_3 = FrontEnd(
     # Lines 381 and 431 (rows are packed with several splits), 721 (one dtype), 1370 (deterministic).
@@ -55,6 +62,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
     "flash-attention-1": _FLASH_ATTENTION_1,
     "flash-attention-1-2023": _FLASH_ATTENTION_1,
     "flash-attention-2": FLASH_ATTENTION_2,
+    "flash-attention-2-2023": _FLASH_ATTENTION_2_2023,
     "flash-attention-3": _FLASH_ATTENTION_3,
     "flash-attention-3-2024": _FLASH_ATTENTION_3,
     "flash-attention-4": FrontEnd(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -23,11 +24,16 @@ SEVERAL = {"one": ("one split",), "several": ("several splits",)}
 
 @cache
 def shipped_tiles(implementation: str, algorithm: str) -> tuple[ShippedTile, ...]:
-    """Read the tiles that an implementation ships for an algorithm; none if there is no table of it."""
+    """Read the tiles that an implementation ships for an algorithm; none if there is no table of it.
+
+    A release of a year without a table of its own has the tiles of today's.
+    """
+    library = re.sub("-20[0-9]{2}$", "", implementation)
+    name = implementation if (specs_folder() / "tiles" / f"{implementation}.csv").is_file() else library
     return tuple(
         _tile(row)
         for suffix, direction in (("", "forward"), ("-backward", "backward"))
-        for row in _rows(f"{implementation}{suffix}", direction)
+        for row in _rows(f"{name}{suffix}", direction)
         if row.get("algorithm", algorithm) == algorithm and not _by_hand(row)
     )
 

@@ -115,6 +115,14 @@ FLASH_ATTENTION_2 = Implementation(
 )
 """A block of the combination loads the partial results of its rows one after the other: one query on 1,024 to 131,072
 keys at head dimension 128, working rows of tests/measured/gpu/h200-sxm.jsonl.gz."""
+FLASH_ATTENTION_2_2023 = replace(
+    FLASH_ATTENTION_2,
+    name="flash-attention-2-2023",
+    title="FlashAttention-2 (CUDA), split-KV, as launched until April 2024: splits for one block on an SM",
+    tiles=shipped_tiles("flash-attention-2-2023", "split_kv"),
+    superseded=True,
+    front_end=front_end("flash-attention-2-2023"),
+)
 FLASH_ATTENTION_3 = Implementation(
     "flash-attention-3",
     "FlashAttention-3 (CUDA, Hopper), split-KV",
@@ -146,7 +154,15 @@ ALGORITHM = Algorithm(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
     ),
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASHMLA, CUTLASS_MLA, FLASH_ATTENTION_3, FLASH_ATTENTION_2, FLASHINFER_SPLIT, TRITON_MLA),
+    implementations=(
+        FLASHMLA,
+        CUTLASS_MLA,
+        FLASH_ATTENTION_3,
+        FLASH_ATTENTION_2,
+        FLASHINFER_SPLIT,
+        TRITON_MLA,
+        FLASH_ATTENTION_2_2023,
+    ),
     execution={"forward": replace(PIPELINED, spread=(split,))},
     searched={"splits": SPLITS},
     published=(

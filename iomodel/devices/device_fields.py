@@ -149,6 +149,8 @@ class Peak(Group):
     bf16_vector: Rate | None = None
     fp8: Rate | None = None
     fp8_fp16acc: Rate | None = None
+    mxfp8: Rate | None = None
+    """fp8 by the instruction that scales blocks, where it is faster; with a scale of one it multiplies any fp8."""
     fp4: Rate | None = None
     int8: Ops | None = None
     int4: Ops | None = None
@@ -274,7 +276,9 @@ class Measured(Group):
     best_gemm_bf16: Rate | None = None
     best_gemm_fp16: Rate | None = None
     best_gemm_fp8: Rate | None = None
-    """The best of the products of many shapes, in fp16 and fp8 as in bf16."""
+    best_gemm_mxfp8: Rate | None = None
+    best_gemm_fp4: Rate | None = None
+    """The best of the products of many shapes, in the other types as in bf16."""
     gemm_qk_bf16: Rate | None = None
     """Q K^T as a separate batched product; it writes the scores to HBM, which may be the limiting resource."""
     gemm_pv_bf16: Rate | None = None

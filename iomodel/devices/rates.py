@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iomodel.common.cache import per_device
 from iomodel.common.display import percent
@@ -203,6 +203,19 @@ def rates(device: Hardware, dtype: str) -> Rates:
     )
 
 
+@per_device
+def product_rates(device: Hardware, dtype: str) -> Rates:
+    """Derive the rates of a device for the products of a library, by the fastest instruction of a dtype.
+
+    >>> from iomodel.devices.device import hardware
+    >>> fp8 = product_rates(hardware("rtx5060ti-16gb"), "fp8")
+    >>> fp8.dtype, fp8.reached
+    ('fp8', 184600000000000.0)
+    """
+    scaled = f"mx{dtype}"
+    return replace(rates(device, scaled), dtype=dtype) if has_rates(device, scaled) else rates(device, dtype)
+
+
 class _Figures(dict[str, float]):
     """The figures of a device by the paths of their fields, and its clock as "clock"."""
 
@@ -314,6 +327,7 @@ _PER_CLOCK = {
         dtype: ("fp16_per_clock_per_sm", width)
         for dtype, width in {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0}.items()
     },
+    "mxfp8": ("fp16_per_clock_per_sm", 4.0),  # on cards that accumulate fp16 and fp8 in fp32 at half the rate
     "fp4": ("fp4_per_clock_per_sm", 1.0),
     "int8": ("int8_per_clock_per_sm", 1.0),
     "fp32": ("fp32_per_clock_per_sm", 2.0),  # a multiply-add is two; on no matrix units

@@ -92,7 +92,13 @@ class Placement(NamedTuple):
         return [{"rows": (parts, 1), "columns": (1, parts), "values": (1, 1)}[residency.split]]
 
     def steps(self, launch: Launch) -> tuple[int, int]:
-        """Compute the steps of the tiles, (query, key) [rows], set by the matrix instructions of all warps."""
+        """Compute the steps of the tiles, (query, key) [rows], set by the matrix instructions of all warps.
+
+        A compiler lays any of the sizes out that its kernel takes.
+        """
+        if self.residency.compiled:
+            query, key = self.residency.sizes
+            return min(query), min(key)
         return self._steps((1, 1) if self.residency.padded else launch.along)
 
     def _steps(self, along: tuple[int, int]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.rates import Rates, rates
+from iomodel.devices.rates import Rates, product_rates, rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
@@ -27,6 +27,7 @@ from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
+from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
 
@@ -117,7 +118,8 @@ class Question:
     @property
     def rates(self) -> Rates:
         """The rates of the device for the type of the call."""
-        return rates(self.device, self.call.dtype)
+        derived = product_rates if isinstance(self.call, Linear) else rates
+        return derived(self.device, self.call.dtype)
 
     @cached_property
     def kernels(self) -> Sequence[Implementation]:

@@ -20,7 +20,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
-from iomodel.devices.rates import Rates, rates
+from iomodel.devices.rates import Rates, product_rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
@@ -46,10 +46,13 @@ REACHED = {
     "sm_90": {"fp8": 0.62, "int8": 0.62},
     "sm_100": {"bf16": 0.7, "fp16": 0.7, "fp8": 0.57, "int8": 0.57, "fp4": 0.48},
     "sm_103": {"bf16": 0.75, "fp16": 0.75, "fp8": 0.6, "int8": 0.6, "fp4": 0.34},
+    "sm_120": {"fp8": 0.82, "int8": 0.7, "fp4": 0.82},
 }
 """Share of the matrix peak that a long product reaches where none is measured, by architecture [-]: linear layers of
 TensorRT-LLM, vLLM and SGLang with 2048 to 16384 rows and 8192 to 16384 channels (aiconfigurator 0.12.0, gemm_perf), the
-median of H100 and H200, of B200 and GB200, and of B300."""
+median of H100 and H200, of B200 and GB200, and of B300; on sm_120, in fp8 and fp4, CUTLASS's fp8 on an RTX 5090 (389
+TFLOP/s at 4096 rows: PyTorch pull request 155991), which the mean of the best products in fp4 of three cards equals,
+and in int8 `NARROW`."""
 NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.35}
 """The same on other architectures [-]: calibration rows of tests/measured/serving.csv with 2048 and 128 tokens (Llama
 3.1 70B on an H200, 405B on GB200)."""
@@ -217,7 +220,9 @@ class LayerClock:
 
     def rates_of(self, layer: Linear, products: str | None = None) -> tuple[Rates, Rates]:
         """Return the rates of the device, and those without the limits of a benchmark."""
-        known = rates(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
+        of_library = products != IN_BLOCKS and not self.engines  # engines launch CUTLASS's kernels of fp8
+        derived = product_rates if of_library else rates
+        known = derived(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         warp = max(known.warp_matrix, known.peak * share)
         free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)

@@ -10,7 +10,7 @@ from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.devices.rates import Rates, has_rates, rates
+from iomodel.devices.rates import Rates, has_rates, product_rates, rates
 from iomodel.planning.step.streamed import streamed
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.span import Span
@@ -98,7 +98,7 @@ class EagerClock:
         """
         for name in (dtype, "fp32") if dtype == "tf32" else (dtype,):
             if has_rates(self.device, name):
-                known = rates(self.device, name)
+                known = product_rates(self.device, name)
                 return known.warp_matrix if warps else known.peak
         return None
 

@@ -19,7 +19,7 @@ from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import lower_bounds
 from iomodel.devices.device import Hardware
-from iomodel.devices.rates import has_rates, rates
+from iomodel.devices.rates import has_rates, product_rates, rates
 from iomodel.errors import InputError, SpecError, shown_name
 from iomodel.torch.moved_bytes import GATHERS, OVERWRITES, SCATTERS, results_of
 from iomodel.torch.operator_call import TYPES, OperatorCall, TensorArgument
@@ -299,7 +299,7 @@ def _compute_terms(flops: Mapping[str, int], hardware: Hardware) -> tuple[dict[s
         elif dtype in ("fp32", "tf32"):
             vector += number
         elif has_rates(hardware, dtype):
-            matrix += number / rates(hardware, dtype).peak
+            matrix += number / product_rates(hardware, dtype).peak
         else:
             missing.append(f"no peak of {dtype} on file: its products are left out")
     terms = {"matrix": matrix} if matrix else {}

@@ -54,7 +54,7 @@ def step(**more: Any) -> Callable[[Hardware], object]:
 LONG = iomodel.Attention(heads=8, q_len=1, kv_len=8192, head_dim=128)
 QUESTIONS: dict[str, Callable[[Hardware], object]] = {
     **{dtype: timed(dtype) for dtype in ("bf16", "fp16", "fp8", "fp32")},
-    **{f"product in {dtype}": product(dtype) for dtype in ("int8", "tf32", "fp16")},
+    **{f"product in {dtype}": product(dtype) for dtype in ("int8", "tf32", "fp16", "fp8")},
     "decode": timed("bf16", DECODE),
     "long decode": lambda device: (
         iomodel.estimate("split_kv", LONG, device, implementation="flash-attention-3").seconds
@@ -94,13 +94,14 @@ USED: dict[str, tuple[str, float, str]] = {
     "compute.mma.depth": ("a10", 2, "solution"),
     "compute.mma.rows": ("a10", 2, "bf16"),
     "compute.mma.warp_fp16_per_clock_per_sm": ("h100-pcie", 2, "bf16"),
-    "compute.mma.warpgroup_rows": ("h100-pcie", 2, "fp8"),
+    "compute.mma.warpgroup_rows": ("h100-pcie", 2, "decode"),
     "compute.peak.bf16": ("a10", 0.5, "bf16"),
     "compute.peak.fp16": ("a10", 2, "fp16"),
     "compute.peak.fp32": ("a10", 0.5, "fp32"),
     "compute.peak.fp4": ("b200", 0.5, "fp4"),
     "compute.peak.fp8": ("b200", 2, "fp8"),
     "compute.peak.int8": ("a10", 2, "product in int8"),
+    "compute.peak.mxfp8": ("rtx5070", 2, "product in fp8"),
     "compute.peak.tf32": ("a10", 0.5, "product in tf32"),
     "compute.units": ("a10", 2, "fp32"),
     "interconnect.devices": ("h100-sxm5", 2, "sixteen"),
@@ -115,7 +116,9 @@ USED: dict[str, tuple[str, float, str]] = {
     "limits.warps_per_sm": ("a10", 0.5, "warps"),
     "measured.best_gemm_bf16": ("b200", 0.1, "bf16"),
     "measured.best_gemm_fp16": ("t4", 0.1, "product in fp16"),
+    "measured.best_gemm_fp4": ("rtx5090", 0.1, "fp4"),
     "measured.best_gemm_fp8": ("b200", 0.1, "fp8"),
+    "measured.best_gemm_mxfp8": ("rtx5060ti-16gb", 0.1, "product in fp8"),
     "measured.exp": ("b300", 2, "diagnosis"),
     "memory.l2.partitions": ("h100-pcie", 2, "bf16"),
     "memory.l2.slices": ("mi300x", 0.5, "bf16"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.levels import memory_levels
-from iomodel.devices.rates import Rates, has_rates, rates
+from iomodel.devices.rates import Rates, has_rates, product_rates, rates
 from iomodel.errors import SpecError
 from tests.support.inside import DType
 
@@ -279,3 +279,15 @@ def test_the_types_of_an_sm_share_its_clock(name: str) -> None:
     if "fp32" in of_sm and "compute.fp32_per_clock_per_sm" in device.quantities:
         per_clock = device.quantities["compute.fp32_per_clock_per_sm"].value
         assert of_sm["fp32"] == pytest.approx(2 * per_clock * known["fp32"].clock)
+
+
+def test_products_of_libraries_take_the_fastest_instruction() -> None:
+    """On cards that accumulate in fp32 at half the rate, fp8 is multiplied by the instruction that scales blocks."""
+    for device in DEVICES:
+        fp8, products = (found(device, "fp8") if has_rates(device, "fp8") else None for found in (rates, product_rates))
+        scaled = "compute.peak.mxfp8" in device.quantities
+        assert (products != fp8) == scaled
+        if scaled:
+            assert products is not None
+            assert products.dtype == "fp8"
+            assert products.sm_matrix == pytest.approx(2 * fp8.sm_matrix)

@@ -27,6 +27,7 @@ MATRIX = {
     "fp16_fp16acc": 2,
     "fp8": 2,
     "fp8_fp16acc": 4,
+    "mxfp8": 4,
     "int8": 2,
     "int4": 4,
     "fp4": 4,

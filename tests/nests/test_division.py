@@ -34,6 +34,19 @@ def test_an_estimate_takes_the_splits_of_the_library(batch: int, splits: int) ->
     assert fastest.seconds <= found.seconds * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("keys", "splits"), [(512, 1), (2048, 1), (4096, 6), (8192, 5)])
+def test_an_earlier_release_expected_one_block_on_an_sm(keys: int, splits: int) -> None:
+    """64 heads on the 82 SMs of an RTX 3090 fill 0.78 of them, which up to 2,048 keys is enough of what splits fill.
+
+    No question takes the superseded rule unless by name.
+    """
+    call = iomodel.Attention(batch=2, heads=32, q_len=1, kv_len=keys, head_dim=64)
+    found = iomodel.estimate("split_kv", call, "rtx3090", implementation="flash-attention-2-2023")
+    assert found.cost.options["splits"] == splits
+    assert found.tiles["block_q"] == (128 if splits == 1 else 64)  # the plain kernel, and that of several splits
+    assert "flash-attention-2-2023" not in iomodel.list_implementations("split_kv", "rtx3090", call)
+
+
 def test_undivided_keys_take_the_plain_kernel() -> None:
     plain, split = (
         iomodel.estimate(name, CALL, "h200-sxm", implementation="flash-attention-2") for name in ("flash2", "split_kv")

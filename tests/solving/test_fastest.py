@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import pytest
@@ -170,3 +171,15 @@ def test_objective_traffic_has_no_ties_in_time() -> None:
     least = iomodel.solve("flash3", TRAINING, "h100-sxm5", objective="traffic")
     assert least.certificate.ties is None
     assert "ties" not in least.to_dict()["certificate"]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp8"])
+def test_no_launch_that_a_compiler_takes_is_faster(dtype: str) -> None:
+    """Warps that share out the columns of 16 rows launch in fp8 too, whose products sum over 32 elements at once."""
+    call = iomodel.Attention(heads=1, q_len=1399, kv_len=17257, head_dim=192, dtype=dtype)
+    best = iomodel.solve("flash2", call, "rtx5060", implementation="triton")
+    for block_q, block_kv, warps in product((16, 32), (64, 128), (1, 2, 4)):
+        tile = {"block_q": block_q, "block_kv": block_kv, "warps": warps}
+        if iomodel.check("flash2", call, "rtx5060", tile, "triton").fits:
+            found = iomodel.estimate("flash2", call, "rtx5060", tile, implementation="triton")
+            assert best.seconds <= found.seconds * 1.005

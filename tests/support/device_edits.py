@@ -77,7 +77,8 @@ def directed(device: Hardware) -> list[str]:
 def bettered(device: Hardware, path: str, factor: float) -> Hardware:
     """The device with a figure that is so many times better, or worse where the factor is below 1.
 
-    More SMs bring their rates along where the file has those of the chip alone.
+    More SMs bring their rates along where the file has those of the chip alone. A peak brings along the best product of
+    its type, whose share of the peak stands for other types too.
     """
     figure = device.quantities[path]
     assert isinstance(figure, Quantity)
@@ -88,4 +89,7 @@ def bettered(device: Hardware, path: str, factor: float) -> Hardware:
         of_one_sm = all(each in device.quantities for each in OF_ONE_SM)
         together = MEASURED_TOGETHER if of_one_sm else OF_THE_CHIP
         device = scaled(device, lambda other: other.startswith(together), value / figure.value)
+    if path.startswith("compute.peak."):
+        best = path.replace("compute.peak.", "measured.best_gemm_")
+        device = scaled(device, lambda other: other == best, value / figure.value)
     return edited(device, {path: value})
