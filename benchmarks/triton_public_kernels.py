@@ -396,12 +396,4 @@ KERNELS = (
                "sorted_token_ids_ptr": "*i32", "expert_ids_ptr": "*i32", "num_tokens_post_padded_ptr": "*i32"},
         round=4, **AITER_PRODUCT,
     ),
-    PublicKernel(
-        "liger_mhc", LIGER, "liger_kernel.ops.mhc", "_mhc_mm_norm_fwd_kernel",
-        {"N": 4096, "K": 4096, "M": 32, "stride_xn": 4096, "stride_xk": 1, "stride_phik": 32, "stride_phim": 1,
-         "stride_mn": 32, "stride_mm": 1, "eps": 1e-6, "CAST_FP32": False},
-        types={"mix_ptr": "*fp32", "invr_ptr": "*fp32"}, round=4,
-        described={"BLOCK_N": 128, "BLOCK_K": 64, "BLOCK_M": 32},
-        choices={"BLOCK_N": (16, 32, 64, 128), "BLOCK_K": (32, 64, 128, 256), "BLOCK_M": (16, 32, 64)},
-    ),
 )  # fmt: skip
