@@ -68,6 +68,10 @@ def _values(parameter: Any, context: Any) -> list[str]:
 
 
 def _takers(option: str) -> list[str]:
-    """List the commands that take an option."""
-    commands = Commands()
-    return [name for name in COMMANDS if any(option in taker.opts for taker in commands[name].params)]
+    """List the commands that take an option, hyphens aside."""
+    commands, letters = Commands(), option.replace("-", "")
+    return [
+        name
+        for name in COMMANDS
+        if any(letters == form.replace("-", "") for taker in commands[name].params for form in taker.opts)
+    ]

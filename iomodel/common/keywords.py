@@ -50,7 +50,9 @@ def strict(function: F) -> F:
         except (TypeError, IOModelError) as error:
             spelled = _spelled_anew(function, named)
             if spelled is None:
-                if not isinstance(error, IOModelError):
+                if isinstance(error, UnknownKeywordError):
+                    _refuse_misspelt(function, error)
+                elif not isinstance(error, IOModelError):
                     _refuse_misfit(function, values, named)
                 raise
         return function(*values, **spelled)
@@ -63,6 +65,13 @@ def _spelled_anew(function: Callable[..., Any], named: Mapping[str, Any]) -> Map
     known = [name for name, kind in signature(function).parameters.items() if kind.kind != Parameter.VAR_KEYWORD]
     spelled = renamed(named, known)
     return spelled if spelled.keys() != named.keys() else None
+
+
+def _refuse_misspelt(function: Callable[..., Any], error: UnknownKeywordError) -> None:
+    """Raise UnknownKeywordError for an option that no algorithm has and that is near a keyword of a function."""
+    parameters = signature(function).parameters
+    if not nearest_names(error.given, error.allowed) and nearest_names(error.given, [*parameters]):
+        refuse_unknown(function.__name__, [str(error.given)], parameters)
 
 
 def _refuse_misfit(function: Callable[..., Any], values: tuple[Any, ...], named: Mapping[str, Any]) -> None:

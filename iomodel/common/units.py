@@ -32,6 +32,7 @@ _WORDS = {
     **dict.fromkeys(("gbps", "gb/sec"), "GB/s"), **dict.fromkeys(("tbps", "tb/sec"), "TB/s"), "tflops": "TFLOP/s",
 }  # fmt: skip
 """Units in other words, each with the one that is probably meant."""
+_BITS = re.compile(r"[kMGT]?b(?:ps|/s|it/s)")
 _NUMBER = r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?"
 _TEXT = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµ].*?)?\s*", re.ASCII)
 
@@ -96,6 +97,8 @@ class UnitKind(NamedTuple):
         near = _WORDS.get(str(unit).lower()) or folded.get(str(unit).lower())
         close = [near] if near in known else get_close_matches(str(unit), known, n=1, cutoff=0.6)
         hint = f"did you mean {close[0]!r}? " if close else ""
+        if _BITS.fullmatch(str(unit)):
+            hint = "bits are an eighth of as many bytes: 400 Gb/s are 50 GB/s; "
         allowed = ", ".join(known) if self.unit else "no unit, a plain number"
         raise ValueError(f"unit {shown(unit)} is not allowed here; {hint}allowed: {allowed}")
 

@@ -374,7 +374,10 @@ def _merged(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[s
 
 def as_device(device_or_name: Hardware | str) -> Hardware:
     """Resolve a device or its name; raise InputError for anything else."""
-    device = hardware(device_or_name) if isinstance(device_or_name, str) else device_or_name
+    device: Any = hardware(device_or_name) if isinstance(device_or_name, str) else device_or_name
     if not isinstance(device, Hardware):
-        raise InputError(f"hardware: {shown(device_or_name)} given; allowed: an iomodel.Hardware or the name of one")
+        several = "; compare, fleet and pareto take several" if isinstance(device, list | tuple) else ""
+        raise InputError(
+            f"hardware: {shown(device_or_name)} given; allowed: an iomodel.Hardware or the name of one{several}"
+        )
     return device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
@@ -20,7 +21,7 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
     >>> as_real("price_per_hour", "2.5")
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: price_per_hour: '2.5' given; allowed: a number above 0, at most 1e+15
+    iomodel.errors.InputError: price_per_hour: '2.5' given; allowed: a number above 0, at most 1e+15, such as 2.5
     """
     value = quantity(name, value)
     numeric = not isinstance(value, bool | str | bytes) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
@@ -31,7 +32,9 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
     if isfinite(number) and (0 < number <= most or (zero and number == 0)):
         return number
     allowed = "a number from 0" if zero else "a number above 0,"
-    raise InputError(f"{name}: {shown(value)} given; allowed: {allowed} {'to' if zero else 'at most'} {most:g}")
+    digits = re.search(r"\d+(\.\d+)?", value) if isinstance(value, str) else None
+    near = f", such as {digits[0]}" if digits else ""
+    raise InputError(f"{name}: {shown(value)} given; allowed: {allowed} {'to' if zero else 'at most'} {most:g}{near}")
 
 
 def as_share(name: str, value: object) -> float:

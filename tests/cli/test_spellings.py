@@ -126,6 +126,12 @@ HINTED = {
     f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",
     f"plan deepseek-r1 {H100} {LOAD}": "did you mean 'deepseek-v3'?",
     "torch": "a room of the library for Python, without a command",
+    f"tiles flash2 {CALL} --blockq 64": "--blockq: no option of iomodel tiles, but of check",
+    f"tiles flash2 {CALL} --gqa 4": "did you mean --kv-heads?",
+    f"estimate flash2 {CALL} --training": "did you mean --direction?",
+    "simulate llama-3-8b --rate 5": "did you mean --load?",
+    f"plan llama-3-8b {H100} {LOAD} --price 2.5/h": "at most 1e+15, such as 2.5",
+    f"disaggregate llama-3-8b --prefill b200 --decode b200 {LOAD} --link 400Gbps": "bits are an eighth of as many",
     f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
@@ -179,7 +185,7 @@ def test_every_name_of_the_table_is_a_name_of_the_product():
     assert names - taken - offered - {*COMMANDS, *WEIGHT_SIZE} == UNTYPED
 
 
-UNTYPED = {"price_per_hour", "prices", "arrival"}
+UNTYPED = {"price_per_hour", "prices", "arrival", "right"}
 """Names of parameters in Python and of columns of traces, which no option of a command has."""
 
 

@@ -92,3 +92,18 @@ def test_an_old_keyword_warns_at_the_line_of_the_caller():
     with catch_warnings(record=True, action="always") as told:
         iomodel.plan("llama-3-8b", H100, prompt=512, output=8, price_per_hour=2)
     assert [(warning.category, warning.filename) for warning in told] == [(DeprecationWarning, __file__)]
+
+
+@pytest.mark.parametrize(
+    ("ask", "hint"),
+    [
+        (lambda: iomodel.solve("flash2", CALL, H100, implmentation="triton"), "did you mean 'implementation'"),
+        (lambda: iomodel.compare(CALL, H100, algorithm=["flash2"]), "did you mean 'algorithms'"),
+        (lambda: iomodel.estimate("flash2", CALL, H100, packd=True), "did you mean 'packed'"),
+        (lambda: iomodel.Window(10, causal=True), "did you mean 'right'"),
+        (lambda: iomodel.plan("llama-3-8b", [H100], prompt=8, output=8), "fleet and pareto take several"),
+    ],
+)
+def test_a_misspelt_keyword_is_hinted_where_options_are_taken_too(ask, hint):
+    with pytest.raises(iomodel.IOModelError, match=hint):
+        ask()

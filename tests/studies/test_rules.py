@@ -18,7 +18,7 @@ import iomodel
 from iomodel.studies.rules.domain import Domain
 from iomodel.studies.rules.launches import Family, Launch
 from iomodel.studies.rules.rule_result import DeviceRule, Node, Regret, Rule
-from iomodel.studies.rules.terms import FEATURES, candidates
+from iomodel.studies.rules.terms import FEATURES, candidates, counted
 from iomodel.studies.rules.tree import Grower
 from iomodel.studies.rules.written import MOST_BYTES, name_of_function
 
@@ -137,7 +137,8 @@ def test_a_feature_is_never_negative_and_written_as_computed(feature: tuple[str,
     assert (values >= 0).all()
     for place in range(8):
         one = {letter: int(column[place]) for letter, column in letters.items()}
-        assert eval(term.text, {}, one) == int(values[place])
+        named = {word: eval(each.text, {}, one) for word, each in counted([feature]).items()}
+        assert eval(term.text, {}, {**one, **named}) == int(values[place])
 
 
 def test_the_cpp_function_decides_as_the_rule(tmp_path: Path) -> None:
@@ -240,11 +241,29 @@ def test_a_held_out_regret_counts_calls_that_served_no_choice(learned: Rule) -> 
     assert np.isfinite(own).all()
 
 
+def test_no_call_of_the_domain_reaches_a_launch_that_the_kernels_refuse(learned: Rule) -> None:
+    calls = SMALL.drawn(2000, 9)
+    for device in learned.devices:
+        family = Family.of(iomodel.algorithms.algorithm("flash2"), iomodel.hardware(device.hardware), None, "bf16")
+        assert np.isfinite(family.times(calls, device.launches, device.places(calls))).all()
+
+
+def test_several_splits_of_rows_that_are_packed_alone_are_refused() -> None:
+    algorithm, device = iomodel.algorithms.algorithm("split_kv"), iomodel.hardware("h100-sxm5")
+    family = Family.of(algorithm, device, "flash-attention-3", "bf16")
+    calls = Domain(head_dims=(128,), max_group=4).drawn(40, 3)
+    grouped = calls["heads"] > calls["kv_heads"]
+    one, several = Launch(128, 128, 8, 2, False), Launch(128, 128, 8, 2, False, 4)
+    times = family.times(calls, [one, several])
+    assert np.isfinite(times[0]).any()
+    assert np.isinf(times[1][grouped]).all()
+
+
 def test_a_tree_reaches_no_refused_launch_and_gains_with_each_comparison() -> None:
     random = np.random.default_rng(0)
     features = np.stack([random.integers(0, 4, 400), random.integers(0, 1000, 400)])
     losses = np.stack([np.where(features[0] < 2, 1e3, 0.1), features[1] / 1000.0, 1 - features[1] / 1000.0], axis=1)
-    root = Grower(losses, features).grown(20, losses < 100, [0])
+    root = Grower(losses, features).grown(20, losses < 100, {0: 4})
 
     def total(branch: Any, level: float) -> float:
         if not branch.halves or branch.level < level:
@@ -280,6 +299,7 @@ def test_a_rule_reads_back_and_prints(learned: Rule) -> None:
     [
         ({"hardware": []}, "hardware: none given"),
         ({"hardware": "sim-a100"}, "hardware: sim-a100 given, for which flash2 has no kernel"),
+        ({"hardware": "mi300x", "algorithm": "gemm"}, "algorithm: gemm given; allowed: an algorithm of attention"),
         ({"hardware": "mi300x", "size": 100, "calls": 100}, "size: 100 B given; allowed: from"),
         ({"hardware": "mi300x", "calls": 99}, "calls"),
         ({"hardware": "mi300x", "domain": 3}, "domain: 3 given"),
@@ -287,7 +307,7 @@ def test_a_rule_reads_back_and_prints(learned: Rule) -> None:
 )
 def test_what_cannot_be_learned_is_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(iomodel.InputError, match=message) as refused:
-        iomodel.rule("flash2", **arguments)
+        iomodel.rule(**{"algorithm": "flash2", **arguments})
     assert "\n" not in str(refused.value)
 
 

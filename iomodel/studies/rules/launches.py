@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -84,13 +85,16 @@ class Family:
 
         The layer has one query where the algorithm divides the keys, else as many queries as keys.
         """
+        if algorithm.answers != Attention.operation:
+            raise InputError(f"algorithm: {algorithm.name} given; allowed: an algorithm of attention, such as flash2")
         queries = 1 if "splits" in algorithm.options else KEYS
         call = Attention(batch=8, heads=32, kv_heads=8, q_len=queries, kv_len=KEYS, head_dim=128, dtype=dtype)
         question = Question.ask(algorithm, call, device, wanted)
         if not question.kernels:
+            own = "" if wanted is None else f" {getattr(wanted, 'name', wanted)}"
             raise InputError(
-                f"hardware: {device.id} given, for which {algorithm.name} has no kernel; allowed: a device of "
-                f"iomodel.kernels.list_implementations({algorithm.name!r})"
+                f"hardware: {device.id} given, for which {algorithm.name} has no kernel{own}; allowed: one on which "
+                f"'iomodel check {algorithm.name}' names a kernel"
             )
         return cls(algorithm, device, question.library, dtype)
 
@@ -114,8 +118,8 @@ class Family:
         """True if the kernels choose whether to pack the rows of heads that share keys."""
         return "packed" in self.implementation.searched
 
-    def _asked(self, call: Attention) -> Question:
-        return Question.ask(self.algorithm, call, self.device, self.implementation)
+    def _asked(self, call: Attention, options: Mapping[str, Any] = FrozenDict()) -> Question:
+        return Question.ask(self.algorithm, call, self.device, self.implementation, options)
 
     def takes(self, head_dim: int) -> bool:
         """Check that the kernels run rows of a width."""
@@ -169,8 +173,9 @@ class Family:
         seconds = np.full(len(first), np.inf)
         packed = np.array([launch.packed for launch in launches])
         divided = np.stack([launch.divided(calls, self.units, self.most_splits) for launch in launches])
+        several = np.array([launch.splits != 1 for launch in launches]).astype(int)
         for word in (False, True):
-            pairs = np.flatnonzero((packed[first] == word) & legal[int(word)][second])
+            pairs = np.flatnonzero((packed[first] == word) & legal[int(word), several[first], second])
             for part in np.array_split(pairs, max(1, -(-len(pairs) // POINTS))):
                 seconds[part] = self._timed(calls, launches, first[part], second[part], divided, word)
         return seconds if chosen is not None else seconds.reshape(len(launches), size)
@@ -210,14 +215,25 @@ class Family:
         return seconds
 
     def _legal(self, calls: Calls) -> Any:
-        """Check which calls the kernels run unpacked and packed: two rows of bools."""
-        legal = np.zeros((2, len(calls["q_len"])), dtype=bool)
+        """Check which calls the kernels run unpacked and packed, with one split and with any number of them.
+
+        The bools are those of the packing, then of the splits, then of the calls.
+        """
+        legal = np.zeros((2, 2, len(calls["q_len"])), dtype=bool)
         for where in self.kinds(calls):
             first = {name: values[where[0]].item() for name, values in calls.items()}
             mask = "causal" if first.pop("causal") else "full"
-            for word in self._asked(Attention(**first, dtype=self.dtype, mask=mask)).free().get("packed", (False,)):
-                legal[int(word), where] = True
+            call = Attention(**first, dtype=self.dtype, mask=mask)
+            one, several = (self._packings(call, splits) for splits in (1, 2))
+            for word in one:
+                legal[int(word), 0, where] = True
+                legal[int(word), 1, where] = word in several
         return legal
+
+    def _packings(self, call: Attention, splits: int) -> tuple[bool, ...]:
+        """List the packings of a call that the kernels take, and that may pay."""
+        options = {"splits": splits} if self.most_splits > 1 else {}
+        return tuple(self._asked(call, options).free().get("packed", (False,)))
 
     @staticmethod
     def kinds(calls: Calls) -> Iterator[Any]:

@@ -196,7 +196,7 @@ class Lesson:
         letters = letters_of(calls)
         columns = np.stack([FEATURES[name](*numbers).value(letters) for name, numbers in self.features])
         legal = np.isfinite(times).T
-        kinds = [place for place, (name, _) in enumerate(self.features) if name in KINDS]
+        kinds = {place: KINDS[name] for place, (name, _) in enumerate(self.features) if name in KINDS}
         lost = _losses(times / times.min(axis=0) - 1).T
         self.root = Grower(lost, columns).grown(COMPARISONS, legal, kinds)
 
@@ -249,7 +249,9 @@ class Lesson:
         return replace(
             found,
             held_out=Regret.of(own, self.least),
-            shipped=Regret.of(self.family.shipped(self.judging), self.least),
+            shipped=Regret.of(self.family.shipped(self.judging), self.least)
+            if self.family.implementation.tiles
+            else none,
             shorter=self._shorter(found, places) if divides else none,
             ragged=self._ragged(found) if divides else none,
         )
@@ -288,8 +290,8 @@ class Lesson:
 MORE, RAGGED, PER_RAGGED, SEQUENCES = 200, 40, 50, 8
 """Held-out calls whose keys are halved; most ragged batches, calls for each of them, and its sequences [-]."""
 HEADS = ("heads", "kv_heads", "head_dim")
-KINDS = ("queries", "group", "packing", "head_dim", "causal")
-"""Features on which it depends whether the kernels take a launch."""
+KINDS = {"queries": 2, "group": 2, "packing": 1, "head_dim": 1 << 20, "causal": 1}
+"""Features on which it depends whether the kernels take a launch, and the value from which on none differs."""
 
 
 def _parts(size: int) -> list[Any]:

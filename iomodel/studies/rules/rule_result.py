@@ -18,7 +18,7 @@ from iomodel.devices.device import as_device
 from iomodel.errors import UnknownNameError
 from iomodel.studies.rules.domain import Domain
 from iomodel.studies.rules.launches import Launch
-from iomodel.studies.rules.terms import FEATURES, Term, letters_of
+from iomodel.studies.rules.terms import FEATURES, Term, counted, letters_of
 
 SUFFIXES = (".py", ".h", ".hpp", ".cpp", ".json")
 SHARE = 0.005
@@ -104,7 +104,8 @@ class DeviceRule(Record):
     held_out : Regret
         The regret of the rule.
     shipped : Regret
-        The regret of what the library launches: its tile, with the splits of its own rule, on the same calls.
+        The regret of what the library launches: its tile, with the splits of its own rule, on the same calls; of no
+        calls where it ships no tile.
     shorter : Regret
         The regret of splits fixed at a length when half of its keys are there, as in a captured graph.
     ragged : Regret
@@ -121,6 +122,11 @@ class DeviceRule(Record):
     shipped: Regret
     shorter: Regret
     ragged: Regret
+
+    @property
+    def counted(self) -> Mapping[str, Term]:
+        """The counts of blocks that its comparisons name."""
+        return counted((node.feature, node.numbers) for node in self.nodes)
 
     def places(self, calls: Mapping[str, Any]) -> Any:
         """Return the place of the chosen launch of each call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,12 +71,23 @@ LETTERS: Mapping[str, str] = {
 
 def blocks(rows: int) -> Term:
     """Count the query tiles of all heads."""
-    return n * q.tiles(rows)
+    return Term(f"B{rows}", (n * q.tiles(rows)).value)
 
 
 def packed_blocks(rows: int) -> Term:
     """Count the query tiles of heads that share keys and a tile."""
-    return m * r.tiles(rows)
+    return Term(f"P{rows}", (m * r.tiles(rows)).value)
+
+
+def counted(features: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, Term]:
+    """Return the counts of blocks that features name, which a written function computes once."""
+    found = {}
+    for name, numbers in sorted({*features}):
+        if name in ("blocks", "last wave"):
+            found[blocks(numbers[0]).text] = n * q.tiles(numbers[0])
+        elif name in ("packed blocks", "packed last wave"):
+            found[packed_blocks(numbers[0]).text] = m * r.tiles(numbers[0])
+    return found
 
 
 FEATURES: Mapping[str, Callable[..., Term]] = {

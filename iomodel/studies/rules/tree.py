@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -45,11 +45,11 @@ class Grower:
     losses: Any
     features: Any
 
-    def grown(self, most: int, legal: Any, kinds: Sequence[int]) -> Branch:
+    def grown(self, most: int, legal: Any, kinds: Mapping[int, int]) -> Branch:
         """Grow a tree of up to so many comparisons, the most useful first.
 
-        Comparisons of the features `kinds` come first, until all calls of a node have the same `legal` launches: no
-        other call of the domain then reaches a launch that its kernels refuse.
+        Comparisons of the features `kinds`, below a limit of each, come first, until all calls of a node have the same
+        `legal` launches: no other call of the domain then reaches a launch that its kernels refuse.
         """
         root = self._branch(np.arange(len(self.losses)), 0)
         number, level = count(), inf
@@ -70,13 +70,15 @@ class Grower:
     def _branch(self, calls: Any, depth: int) -> Branch:
         return Branch(calls, int(self.losses[calls].sum(axis=0).argmin()), depth)
 
-    def _alike(self, branch: Branch, legal: Any, kinds: Sequence[int]) -> Iterator[Branch]:
+    def _alike(self, branch: Branch, legal: Any, kinds: Mapping[int, int]) -> Iterator[Branch]:
         """Divide a node until all its calls have the same legal launches."""
         here = legal[branch.calls]
-        if (here == here[0]).all():
+        alike = (here == here[0]).all()
+        if not alike:
+            self._compare(branch, [*kinds], 1, (here != here[0]).astype(float), kinds)
+        if alike or branch.feature < 0:
             yield branch
             return
-        self._compare(branch, kinds, least=1, losses=(here != here[0]).astype(float), anyway=True)
         for half in self._divided(branch, inf):
             yield from self._alike(half, legal, kinds)
 
@@ -87,14 +89,21 @@ class Grower:
         return branch.halves
 
     def _compare(
-        self, branch: Branch, features: Sequence[int], least: int = LEAST, losses: Any = None, anyway: bool = False
+        self,
+        branch: Branch,
+        features: Sequence[int],
+        least: int = LEAST,
+        losses: Any = None,
+        limits: Mapping[int, int] | None = None,
     ) -> None:
         """Find the comparison that saves a node the most."""
         here = self.losses[branch.calls] if losses is None else losses
         whole = here.sum(axis=0)
-        branch.gain = -inf if anyway else 0.0
+        branch.gain = 0.0 if limits is None else -inf
         for feature in features:
             values = self.features[feature][branch.calls]
+            if limits is not None:
+                values = np.minimum(values, limits[feature])
             order = np.argsort(values, kind="stable")
             ascending = values[order]
             cuts = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
@@ -106,10 +115,10 @@ class Grower:
             sums = np.add.reduceat(here[order], np.concatenate([[0], cuts]), axis=0).cumsum(axis=0)[:-1]
             left = (
                 _impurity(sums, cuts[:, None]) + _impurity(whole - sums, len(values) - cuts[:, None])
-                if anyway
+                if limits is not None
                 else (sums.min(axis=1) + (whole - sums).min(axis=1))
             )
-            saved = (_impurity(whole[None], len(values))[0] if anyway else whole.min()) - left
+            saved = (_impurity(whole[None], len(values))[0] if limits is not None else whole.min()) - left
             best = int(saved.argmax())
             if saved[best] > branch.gain + 1e-12:
                 low, high = int(ascending[cuts[best] - 1]), int(ascending[cuts[best]])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from iomodel.common.headers import package_version
 from iomodel.errors import UnknownNameError
-from iomodel.studies.rules.terms import LETTERS
+from iomodel.studies.rules.terms import LETTERS, Term
 
 if TYPE_CHECKING:
     from iomodel.studies.rules.rule_result import DeviceRule, Rule
@@ -77,10 +77,10 @@ def header(rule: Rule) -> Iterator[str]:
     )
     for each in rule.devices:
         own, usual = each.held_out, each.shipped
+        today = f"; as the library launches today: mean {_percent(usual.mean)}, worst {_percent(usual.worst)}"
         yield (
             f"  {each.hardware}: alike {_percent(own.alike)} of {own.calls:,} calls, mean {_percent(own.mean)}, worst "
-            f"{_percent(own.worst)}; as the library launches today: mean {_percent(usual.mean)}, worst "
-            f"{_percent(usual.worst)}"
+            f"{_percent(own.worst)}{today if usual.calls else ''}"
         )
         if each.most_splits > 1:
             half, mixed = each.shorter, each.ragged
@@ -95,7 +95,11 @@ def header(rule: Rule) -> Iterator[str]:
             "rounded up. Splits fixed at graph capture: pass the most keys that the graph will see; a launch with "
             "fewer key tiles than splits takes as many as it has tiles."
         )
-    yield "Letters: " + ", ".join(f"{letter} = {meaning}" for letter, meaning in LETTERS.items()) + "."
+    yield (
+        "Letters: "
+        + ", ".join(f"{letter} = {meaning}" for letter, meaning in LETTERS.items())
+        + ("; B and P with the rows of a tile = blocks of single heads and of packed ones.")
+    )
 
 
 def _wrapped(rule: Rule, prefix: str) -> Iterator[str]:
@@ -149,6 +153,7 @@ def _python_device(device: DeviceRule) -> Iterator[str]:
     yield ""
     yield ""
     yield f"def _{name}(q, k, d, g, r, n, m, c):"
+    yield from (f"    {word} = {term.text}" for word, term in device.counted.items())
     yield from _nested(device, 0, 1, _python_if, _python_else, "i={}")
     yield f"    u, v, w, s, p, x, f = _LAUNCHES_{name}[i]"
     if device.most_splits > 1:
@@ -162,16 +167,16 @@ def _python_device(device: DeviceRule) -> Iterator[str]:
     yield ""
 
 
-def _python_if(term: str, most: int) -> str:
-    return f"if {term}<={most}:"
+def _python_if(term: Term, most: int) -> str:
+    return f"if {term.text}<={most}:"
 
 
 def _python_else() -> str:
     return "else:"
 
 
-def _cpp_if(term: str, most: int) -> str:
-    return f"if({term.replace('//', '/')}<={most})"
+def _cpp_if(term: Term, most: int) -> str:
+    return f"if({term.cpp}<={most})"
 
 
 def _cpp_else() -> str:
@@ -179,7 +184,7 @@ def _cpp_else() -> str:
 
 
 def _nested(
-    device: DeviceRule, place: int, depth: int, condition: Callable[[str, int], str], otherwise: Callable[[], str],
+    device: DeviceRule, place: int, depth: int, condition: Callable[[Term, int], str], otherwise: Callable[[], str],
     choice: str,
 ) -> Iterator[str]:  # fmt: skip
     """Yield the comparisons below a node as nested statements, indented by a space each."""
@@ -188,7 +193,7 @@ def _nested(
     if not node.feature:
         yield indent + choice.format(node.most)
         return
-    for word, next_place in ((condition(node.term.text, node.most), node.below), (otherwise(), node.above)):
+    for word, next_place in ((condition(node.term, node.most), node.below), (otherwise(), node.above)):
         half = device.nodes[next_place]
         if half.feature:
             yield indent + word
@@ -242,6 +247,7 @@ def _cpp_device(device: DeviceRule) -> Iterator[str]:
     yield "};"
     yield f"inline Launch {name}(ll q, ll k, ll d, ll g, ll r, ll n, ll m, ll c) {{"
     yield "    (void)q, (void)k, (void)d, (void)g, (void)r, (void)n, (void)m, (void)c;"
+    yield from (f"    const ll {word} = {term.cpp};" for word, term in device.counted.items())
     yield "    int i;"
     yield from _nested(device, 0, 1, _cpp_if, _cpp_else, "i={};")
     yield f"    Launch out = LAUNCHES_{name}[i].launch;"
