@@ -7,7 +7,7 @@ from typing import Any
 from iomodel.cli.documented import Group, given, of
 from iomodel.cli.output import emit
 from iomodel.cli.required import require
-from iomodel.cli.shared_options import IMPLEMENTATION, Algorithm, Json
+from iomodel.cli.shared_options import Algorithm, Json, implementation_names
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.devices.device import list_hardware
 
@@ -17,6 +17,13 @@ DOMAIN = Group(
 )
 FORMS = ("python", "cpp", "table")
 DEVICES = several("hardware", "A device, or its YAML file; may be repeated.", "Device", "NAME|FILE", list_hardware)
+KERNELS = option(
+    "implementation",
+    "The kernels, or those of each device separated by commas (the default ones of each).",
+    "Device",
+    "NAME",
+    implementation_names,
+)
 WRITTEN = [
     option("form", f"Form of the rule: {', '.join(FORMS)} (that of the ending of the file, else python).", "Output",
            "NAME", FORMS),
@@ -25,7 +32,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
-@with_options([DEVICES, IMPLEMENTATION], of(RULE, "Rule", "size calls seed"), DOMAIN.options, WRITTEN)
+@with_options([DEVICES, KERNELS], of(RULE, "Rule", "size calls seed"), DOMAIN.options, WRITTEN)
 def rule(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Write a function without imports that chooses tiles, packing and splits, with its domain and its regret.
 
@@ -46,8 +53,9 @@ def rule(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
         check_form(form)
     if out is not None:
         writable(out, SUFFIXES, overwrite=force)
+    kernels = (arguments["implementation"] or "").split(",")
     found = learn(
-        algorithm, arguments["hardware"], implementation=arguments["implementation"],
+        algorithm, arguments["hardware"], implementation=kernels if len(kernels) > 1 else kernels[0] or None,
         domain=DOMAIN.given(arguments), progress=True, **given(arguments, RULE, "size calls seed"),
     )  # fmt: skip
     if out is not None:

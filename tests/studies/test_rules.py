@@ -73,7 +73,7 @@ def device_rules(draw: st.DrawFn, hardware: str = "a100-sxm4-80gb") -> DeviceRul
 
 
 def ruled(*devices: DeviceRule) -> Rule:
-    return Rule("split_kv", None, Domain(), MOST_BYTES, 100, 0, devices)
+    return Rule("split_kv", Domain(), MOST_BYTES, 100, 0, devices)
 
 
 def function(rule: Rule) -> Any:
@@ -301,6 +301,7 @@ def test_a_rule_reads_back_and_prints(learned: Rule) -> None:
         ({"hardware": "sim-a100"}, "hardware: sim-a100 given, for which flash2 has no kernel"),
         ({"hardware": "mi300x", "algorithm": "gemm"}, "algorithm: gemm given; allowed: an algorithm of attention"),
         ({"hardware": "mi300x", "size": 100, "calls": 100}, "size: 100 B given; allowed: from"),
+        ({"hardware": ["mi300x"], "implementation": ["ck", "ck"]}, "implementation: 2 given for 1 devices"),
         ({"hardware": "mi300x", "calls": 99}, "calls"),
         ({"hardware": "mi300x", "domain": 3}, "domain: 3 given"),
     ],

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
-from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
 from iomodel.common.validation import as_integer
@@ -49,7 +48,7 @@ def rule(
     algorithm: AlgorithmLike,
     hardware: Hardware | str | Sequence[Hardware | str],
     *,
-    implementation: str | Implementation | None = None,
+    implementation: str | Implementation | Sequence[str | Implementation] | None = None,
     domain: Domain | None = None,
     size: int = MOST_BYTES,
     calls: int = CALLS,
@@ -68,8 +67,8 @@ def rule(
         An algorithm of attention, forward.
     hardware : str, Hardware or sequence of them
         The devices.
-    implementation : str, optional
-        The kernels; on each device the default ones of a call with 8,192 keys.
+    implementation : str, Implementation or sequence of them, optional
+        The kernels, or those of each device; the default ones of a call with 8,192 keys.
     domain : Domain, optional
         The calls for which the rule answers.
     size : int
@@ -93,22 +92,31 @@ def rule(
     >>> found.devices[0].held_out.alike, "import" in found.text("python")
     (1.0, False)
     """
-    declaration, kernels = schedule_and_kernels(algorithm, implementation)
+    names: list[Any] = [*hardware] if isinstance(hardware, list | tuple) else [hardware]
+    wanted: list[Any] = [*implementation] if isinstance(implementation, list | tuple) else [implementation] * len(names)
+    if not names:
+        raise InputError("hardware: none given; allowed: devices, such as ['a100-sxm4-80gb', 'h100-sxm5']")
+    if len(wanted) != len(names):
+        raise InputError(
+            f"implementation: {len(wanted)} given for {len(names)} devices; allowed: one, or one for each device"
+        )
+    pairs = [schedule_and_kernels(algorithm, kernels) for kernels in wanted]
+    declaration = pairs[0][0]
     most, drawn = as_integer("size", size), as_integer("calls", calls, least=100)
     seed, asked = as_integer("seed", seed, least=0), Domain() if domain is None else domain
     if not isinstance(asked, Domain):
         raise InputError(f"domain: {shown(domain)} given; allowed: an iomodel.results.Domain")
-    names: list[Any] = [*hardware] if isinstance(hardware, list | tuple) else [hardware]
-    if not names:
-        raise InputError("hardware: none given; allowed: devices, such as ['a100-sxm4-80gb', 'h100-sxm5']")
-    families = [Family.of(find_algorithm(declaration), as_device(name), kernels, asked.dtype) for name in names]
-    asked, wanted = _taken(asked, families), None if kernels is None else str(getattr(kernels, "name", kernels))
+    families = [
+        Family.of(declaration, as_device(name), kernels, asked.dtype)
+        for name, (_, kernels) in zip(names, pairs, strict=True)
+    ]
+    asked = _taken(asked, families)
     lessons = [Lesson(family, asked, drawn, seed) for family in families]
     total = sum(lesson.parts for lesson in lessons)
     parts = (part for lesson in lessons for part in lesson.learned())
     for _ in watched(parts, total, progress is True, "parts of the calls"):
         pass
-    return _fitting(Rule(name_of(declaration), wanted, asked, most, drawn, seed, ()), lessons)
+    return _fitting(Rule(name_of(declaration), asked, most, drawn, seed, ()), lessons)
 
 
 def _taken(domain: Domain, families: Sequence[Family]) -> Domain:
@@ -269,14 +277,17 @@ class Lesson:
         return Regret.of(self.family.times(half, fixed, np.arange(len(some))), least)
 
     def _ragged(self, found: DeviceRule) -> Regret:
-        """Judge the choices for sequences of different lengths with one query each."""
+        """Judge the choices for sequences of different lengths with one query each.
+
+        They stand for as many of the longest as their keys fill: rounded down, since the longest ends last.
+        """
         size = min(RAGGED, self.size // PER_RAGGED)
-        random, calls = np.random.default_rng((self.seed, 3)), self.domain.drawn(size, (self.seed, 3))
+        random, calls = np.random.default_rng((self.seed, 5)), self.domain.drawn(size, (self.seed, 5))
         least, own = [], []
         for place in range(size):
             lengths = np.exp(random.uniform(np.log(LEAST_KEYS), np.log(calls["kv_len"][place]), SEQUENCES)).astype(int)
             longest, heads = int(lengths.max()), {name: int(calls[name][place]) for name in HEADS}
-            alike = {"q_len": 1, "kv_len": longest, "batch": -(-int(lengths.sum()) // longest), **heads}
+            alike = {"q_len": 1, "kv_len": longest, "batch": int(lengths.sum()) // longest, **heads}
             one = {name: np.array([value]) for name, value in {**alike, "causal": False}.items()}
             launch = found.launches[int(found.places(one)[0])]
             splits = int(launch.divided(one, found.units, found.most_splits)[0])

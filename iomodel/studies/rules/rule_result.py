@@ -152,8 +152,6 @@ class Rule(Result):
     ----------
     algorithm : str
         What is launched.
-    implementation : str or None
-        The kernels that were wanted; None for the default ones of each device.
     domain : Domain
         The calls for which it answers.
     size, calls, seed : int
@@ -163,7 +161,6 @@ class Rule(Result):
     """
 
     algorithm: str
-    implementation: str | None
     domain: Domain
     size: int
     calls: int

@@ -17,6 +17,8 @@ CUTS = 48
 """Values of a feature with which the calls of a node are compared [-]."""
 GAIN = 1e-6
 """Least gain of a comparison for each call, in the unit of the losses."""
+PRIOR = 2
+"""Calls with the mean losses of the node above that a node adds to its own, so that few calls decide little [-]."""
 DEEPEST = 40
 """Most nested comparisons; a function is indented by as many spaces [-]."""
 
@@ -67,8 +69,8 @@ class Grower:
                 heappush(waiting, (-half.gain, next(number), half))
         return root
 
-    def _branch(self, calls: Any, depth: int) -> Branch:
-        return Branch(calls, int(self.losses[calls].sum(axis=0).argmin()), depth)
+    def _branch(self, calls: Any, depth: int, prior: Any = 0.0) -> Branch:
+        return Branch(calls, int((self.losses[calls].sum(axis=0) + prior).argmin()), depth)
 
     def _alike(self, branch: Branch, legal: Any, kinds: Mapping[int, int]) -> Iterator[Branch]:
         """Divide a node until all its calls have the same legal launches."""
@@ -84,8 +86,10 @@ class Grower:
 
     def _divided(self, branch: Branch, level: float) -> tuple[Branch, ...]:
         below = self.features[branch.feature][branch.calls] <= branch.most
+        prior = PRIOR * self.losses[branch.calls].mean(axis=0) if level < inf else 0.0
+        halves = (branch.calls[where] for where in (below, ~below))
         branch.level = level
-        branch.halves = tuple(self._branch(branch.calls[where], branch.depth + 1) for where in (below, ~below))
+        branch.halves = tuple(self._branch(calls, branch.depth + 1, prior) for calls in halves)
         return branch.halves
 
     def _compare(

@@ -92,7 +92,7 @@ def header(rule: Rule) -> Iterator[str]:
     if any(each.most_splits > 1 for each in rule.devices):
         yield (
             "Sequences of different lengths: pass the longest, and as batch the sum of all keys over the longest, "
-            "rounded up. Splits fixed at graph capture: pass the most keys that the graph will see; a launch with "
+            "rounded down. Splits fixed at graph capture: pass the most keys that the graph will see; a launch with "
             "fewer key tiles than splits takes as many as it has tiles."
         )
     yield (

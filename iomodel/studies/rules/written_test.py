@@ -60,7 +60,7 @@ def written_test(rule: Rule, form: str, file: str) -> str:
         "file": PurePath(file).name, "domain": domain, "algorithm": rule.algorithm,
         "devices": [hardware for hardware, _ in kernels], "size": rule.size, "calls": rule.calls,
         "seed": rule.seed, "form": form, "function": name_of_function(rule), "kernels": kernels,
-        "implementation": repr(rule.implementation), "judged": (rule.seed, 4),
+        "implementation": [implementation for _, implementation in kernels], "judged": (rule.seed, 4),
         "worst": round(2 * max([each.held_out.worst for each in rule.devices]) + 0.05, 4),
         "mean": round(2 * max([each.held_out.mean for each in rule.devices]) + 0.01, 4),
     }  # fmt: skip
