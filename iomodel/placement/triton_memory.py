@@ -49,7 +49,8 @@ def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> 
     for program in kernel.programs:
         schedule = LoopSchedule(program, arch, warps, stages)
         resident = [
-            number for tile in program.resident if tile not in schedule.brought_back
+            number for tile in program.resident
+            if tile not in schedule.brought_back and not schedule.in_registers(tile)
             for _ in range(schedule.forms(tile))
             if (number := _resident(line, schedule, tile)) is not None
         ]  # fmt: skip

@@ -172,11 +172,21 @@ class LoopSchedule:
     def _earlier(self, product: TileProduct) -> int:
         """Compute the scratch that turns the result of an earlier loop into the left operand of mma.sync [B]."""
         source = next((each for each in self.kernel.results if each.name == product.left), None)
-        if source is None or self.unit != "mma.sync":
-            return 0
+        held = source in self.kernel.resident
+        return source.size if source is not None and not held and self._converted(product) else 0
+
+    def _converted(self, product: TileProduct) -> bool:
+        """Check whether mma.sync takes the result of an earlier loop in another layout than that loop's."""
         along = balanced_warps(product.rows, product.columns, self.warps)
         alone = len(self.kernel.products) == 1
-        return source.size if (alone and along[1] > 1) or not self.along_rows else 0
+        return self.unit == "mma.sync" and ((alone and along[1] > 1) or not self.along_rows)
+
+    def in_registers(self, tile: Tile) -> bool:
+        """Check whether a resident tile is the result of an earlier loop in the layout of a left operand."""
+        taken = [each for each in self.kernel.products if tile.name in (each.left, each.right)]
+        if self.unit != "mma.sync" or tile not in self.kernel.results:
+            return False
+        return not any(tile.name == each.right or each.left_turned or self._converted(each) for each in taken)
 
     def moved(self, product: TileProduct) -> int:
         """Compute the scratch that brings the accumulator of a loop into the layout of a product off it [B].

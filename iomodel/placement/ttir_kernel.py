@@ -365,14 +365,16 @@ class SegmentReader:
             product = self._nearest(source)
             if product is not None and product in self.products:
                 return self.reader.products[self._summed(product)], order, None
-            name = f"result {len(self.earlier) + 1}"
-            self.earlier.append(self.reader.tile(name, source, True))
-            return name, order, None
+            if self.segment.block is None:
+                name = f"result {len(self.earlier) + 1}"
+                self.earlier.append(self.reader.tile(name, source, True))
+                return name, order, None
         argument = source.maker is None and source.block is self.segment.block
         if self.segment.block is not None and not inside and not argument:
             name = self.reader.residents.setdefault(source, f"resident {len(self.reader.residents) + 1}")
             if name not in {tile.name for tile in self.resident}:
                 self.resident.append(self.reader.tile(name, source, True))
+                self.earlier += self.resident[-1:] if source in self.reader.results else []
             return name, order, None
         if source in self.made:
             return self.made[source], order, None

@@ -7,7 +7,7 @@ import pytest
 
 import iomodel
 from iomodel.common.keywords import strict
-from iomodel.errors import UnknownKeywordError
+from iomodel.errors import UnknownNameError
 from tests.support.inside import same
 
 CALL = iomodel.Attention(q_len=1024, head_dim=64)
@@ -63,7 +63,7 @@ def test_a_misspelt_keyword_that_a_function_needs_is_named(name):
     with pytest.raises(TypeError) as caught:
         function(**{misspelt: 1})
     if needed or not takes_all:
-        assert isinstance(caught.value, UnknownKeywordError)
+        assert isinstance(caught.value, UnknownNameError)
         assert (caught.value.given, set(caught.value.allowed)) == (misspelt, {p.name for p in parameters})
 
 

@@ -88,6 +88,35 @@ def test_two_extents_of_one_size_are_refused() -> None:
         read(FORWARD["ttir"], {"D": 32, "E": 32})
 
 
+SQUARE = """
+tt.func public @square(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %g: !tt.ptr<f32>, %o: !tt.ptr<f32>) {
+%zero = arith.constant dense<0.0> : tensor<64x64xf32>
+%ap = tt.splat %a : !tt.ptr<f16> -> tensor<64x32x!tt.ptr<f16>>
+%bp = tt.splat %b : !tt.ptr<f16> -> tensor<32x64x!tt.ptr<f16>>
+%gp = tt.splat %g : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+%x = tt.load %ap : tensor<64x32x!tt.ptr<f16>>
+%y = tt.load %bp : tensor<32x64x!tt.ptr<f16>>
+%z = tt.load %gp : tensor<64x!tt.ptr<f32>>
+%s = tt.dot %x, %y, %zero : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
+%r = tt.expand_dims %z {axis = 1 : i32} : tensor<64xf32> -> tensor<64x1xf32>
+%rows = tt.broadcast %r : tensor<64x1xf32> -> tensor<64x64xf32>
+%c = tt.expand_dims %z {axis = 0 : i32} : tensor<64xf32> -> tensor<1x64xf32>
+%columns = tt.broadcast %c : tensor<1x64xf32> -> tensor<64x64xf32>
+%gated = arith.mulf %s, %rows : tensor<64x64xf32>
+%both = arith.mulf %gated, %columns : tensor<64x64xf32>
+tt.return
+}"""
+"""A square product, off a loop; both of its sides are multiplied by one vector."""
+
+
+def test_operations_on_loaded_tiles_tell_that_two_sides_are_one_extent() -> None:
+    """One vector along both sides makes them one; without it the two may differ in another config."""
+    kernel = read(SQUARE, {"BT": 64}).kernel({"BT": 128})
+    assert (kernel.products[0].rows, kernel.products[0].columns, kernel.looped) == (128, 128, False)
+    with pytest.raises(InputError, match=r"^config: BT is 64, and so is another extent"):
+        read(SQUARE.replace("%gated, %columns", "%gated, %rows"), {"BT": 64})
+
+
 def test_a_tile_that_no_extent_has_is_refused() -> None:
     with pytest.raises(InputError, match=r"^config: N is 16, and no tile has that extent"):
         read(PRODUCT["ttir"], {"M": 128, "D": 32, "N": 16})
@@ -152,6 +181,7 @@ def test_an_altered_text_is_described_or_refused(index: int, seed: int) -> None:
         (PRODUCT["ttir"].replace("tt.dot ", "tt.dot_scaled "), "tt.dot_scaled"),
         (PRODUCT["ttir"].replace("tt.dot ", "arith.addf "), "without tt.dot"),
         (PRODUCT["ttir"].replace("128x64xf32", "96x64xf32"), "no powers of two"),
+        (PRODUCT["ttir"].replace("32x64x!tt.ptr<f16>>", "16x64x!tt.ptr<f16>>"), "tiles that do not match"),
         ("tt.func " * 400_000, "at most 2,000,000"),
         ("tt.func public @f(%a: i32) {\n" + "scf.if %a {\n" * 100, "is within 64 regions"),
         ("tt.func public @f(%a: i32) {\n" + "%" * 20_000, "has 20,000 characters"),

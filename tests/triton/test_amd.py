@@ -7,7 +7,6 @@ from itertools import product
 from pathlib import Path
 
 import iomodel
-from iomodel.devices.device import hardware
 from iomodel.triton import pruner
 from iomodel.triton.amd import amd_check
 
@@ -24,7 +23,7 @@ def test_what_fits_on_amd_is_what_the_compiler_allocates() -> None:
         if row["architecture"] in DEVICES:
             call = CALL.model_copy(update={"head_dim": int(row["head_dim"]), "value_dim": int(row["head_dim"])})
             tile = int(row["block_q"]), int(row["block_kv"])
-            device = hardware(DEVICES[row["architecture"]])
+            device = iomodel.hardware(DEVICES[row["architecture"]])
             checked = amd_check(device, call, tile, int(row["warps"]), int(row["stages"]))
             assert checked.fits == (int(row["shared_bytes"]) <= checked.shared_limit), row
             verdicts.add(checked.fits)
