@@ -164,7 +164,7 @@ def test_a_layout_is_flat_or_whole(degrees):
 def test_a_layout_is_given_once():
     with pytest.raises(InputError, match="tensor_parallel: given with layout; allowed: one of both"):
         plan(**LARGE, tp=2, layout=Layout())
-    with pytest.raises(InputError, match="tp: given with tensor_parallel; allowed: one of both"):
+    with pytest.raises(InputError, match="tp: 2 given beside tensor_parallel; allowed: one of the two"):
         plan(**LARGE, tp=2, tensor_parallel=2)
 
 
