@@ -48,7 +48,7 @@ def _unknown_option(option: str, context: Any) -> str:
     if valued:
         return f"no option of {context.command_path}; did you mean {' or '.join(valued[:2])}?"
     takers = [] if context.command.name not in COMMANDS else _takers(f"--{name}")
-    if takers:
+    if takers and context.command.name not in takers:
         return f"no option of {context.command_path}, but of {', '.join(takers)};"
     near = nearest_names(name, known)[:3]
     said = f" did you mean {_options(near)}?" if near else f" {absence(name)};" if absence(name) else ""
