@@ -120,7 +120,8 @@ def describe(text: str | Sequence[str], config: Mapping[str, int] | Sequence[Map
         The text is cut, foreign or too long, has a tile in which two extents cannot be told apart, or an operation
         without rules.
 
-    >>> from iomodel.placement.triton_check import check_triton
+    Examples
+    --------
     >>> text = '''
     ... tt.func public @k(%a: !tt.ptr<f16>, %b: !tt.ptr<f16>, %c: !tt.ptr<f16>, %n: i32) attributes {noinline = false} {
     ...   %zero = arith.constant dense<0.0> : tensor<128x64xf32>

@@ -80,7 +80,7 @@ class Comparison(Result):
         The quantity that orders the answers: the seconds, or the bytes that the blocks request.
     answers : tuple of Estimate or of Solution
         The full answers, the best first. By time each algorithm is at the default tiles of :func:`iomodel.estimate`.
-    entries : tuple of Entry
+    entries : tuple of iomodel.results.Entry
         The answers in one form, whatever decides.
     absent : tuple of Absent
         The algorithms and the devices without an answer, with the reason.
