@@ -118,8 +118,7 @@ class Question:
     @property
     def rates(self) -> Rates:
         """The rates of the device for the type of the call."""
-        derived = product_rates if isinstance(self.call, Linear) else rates
-        return derived(self.device, self.call.dtype)
+        return rates_for(self.device, self.call)
 
     @cached_property
     def kernels(self) -> Sequence[Implementation]:
@@ -272,6 +271,12 @@ class Question:
         bound, clock = self.timer(chosen)
         launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
         return clock.fastest(bound.sizes({name: tiles[name] for name in bound.tiles if name in tiles}), launch)
+
+
+def rates_for(device: Hardware, call: Workload) -> Rates:
+    """Derive the rates of a device for the type of a call: those of a library's products for a linear layer."""
+    derived = product_rates if isinstance(call, Linear) else rates
+    return derived(device, call.dtype)
 
 
 def _typed(options: Mapping[str, Any]) -> tuple[tuple[str, type, Any], ...]:

@@ -16,11 +16,11 @@ from iomodel.common.validation import as_choice
 from iomodel.counting.arrays.columns import columns_of_calls
 from iomodel.counting.arrays.integers import as_integers, frozen
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.rates import product_rates, rates
 from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.solving.batch.pass_points import KERNELS
+from iomodel.solving.question import rates_for
 from iomodel.studies.attention_points import AttentionPoints
 from iomodel.studies.estimate_array_result import EstimateArray
 from iomodel.studies.layer_points import LayerPoints
@@ -99,7 +99,6 @@ def estimate_array(
     launch = {name: as_integers(name, arguments[name]) for name in sorted(LAUNCH_NAMES & arguments.keys())}
     plain = {name: value for name, value in arguments.items() if name not in launch}
     points: AttentionPoints | LayerPoints
-    derived = product_rates if declaration.answers == Linear.operation else rates
     if declaration.answers == Linear.operation:
         points = LayerPoints.of(declaration, device, implementation, parameters, plain, launch)
     else:
@@ -121,7 +120,7 @@ def estimate_array(
     inputs = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
     result = EstimateArray(
         name_of(declaration), device, costs, frozen(seconds, shape), FrozenDict(shaped), streamed, FrozenDict(chosen),
-        derived(device, points.called.first.dtype), parameters, implementation, inputs, frozen(kernels, shape),
+        rates_for(device, points.called.first), parameters, implementation, inputs, frozen(kernels, shape),
     )  # fmt: skip
     if len(misfits) and infeasible == "raise":
         place = tuple(map(int, np.unravel_index(misfits[0], shape)))
