@@ -18,6 +18,8 @@ SEPARATE = frozenset({"tt.splat", "tt.cat", "tt.join", "tt.split", "tt.gather", 
 """Operations whose operands and results need not have one side in common."""
 ORDER = re.compile(r"order\s*=\s*array<i32:\s*([\d, ]+)>")
 Side = tuple[Value, int]
+DEEPEST = 10_000
+"""Values that wait for their sources, from which on the steps of one are unknown [-]."""
 
 
 def moves(kernel: Operation) -> Iterator[tuple[Value, Value]]:
@@ -39,18 +41,17 @@ def moves(kernel: Operation) -> Iterator[tuple[Value, Value]]:
                 yield from zip(yields[0][1:], after, strict=False)
 
 
-def loaded(kernel: Operation) -> set[Value]:
-    """Collect the tiles that depend on loaded ones."""
+def following(kernel: Operation, sources: frozenset[str], barred: frozenset[str] = frozenset()) -> set[Value]:
+    """Collect the tiles that depend on operations of some names, not by way of operations that are barred."""
     tiles: set[Value] = set()
-    pairs = list(moves(kernel))
-    size = -1
+    pairs, size = list(moves(kernel)), -1
     while size != len(tiles):
         size = len(tiles)
         for operation in kernel.walk():
-            if operation.name in LOADS | PRODUCTS or any(value in tiles for value in operation.operands):
-                tiles.update(value for value in operation.results if value.shape and not operation.blocks)
-                if operation.name in ("tt.reduce", "tt.scan"):
-                    tiles.update(value for value in operation.results if value.shape)
+            if operation.name in barred or operation.name.startswith("scf."):  # which `moves` follows
+                continue
+            if operation.name in sources or any(value in tiles for value in operation.operands):
+                tiles.update(value for value in operation.results if value.shape)
         tiles.update(after for before, after in pairs if before in tiles and after.shape)
     return tiles
 
@@ -59,7 +60,7 @@ class Extents:
     """The sides of tiles, those that are one extent joined."""
 
     def __init__(self, kernel: Operation) -> None:
-        self.tiles = loaded(kernel)
+        self.tiles = following(kernel, LOADS | PRODUCTS)
         self.parents: dict[Side, Side] = {}
         for before, after in moves(kernel):
             self._join_all(before, after)
@@ -151,7 +152,8 @@ class Neighbours:
                 pending.pop()
                 self.known.setdefault(each, self._steps(each) if each.shape else ())
                 continue
-            self.known.setdefault(each, (None,) * len(each.shape)) if len(pending) > 10_000 else None
+            if len(pending) > DEEPEST:
+                self.known.setdefault(each, (None,) * len(each.shape))
             pending += sources
         return self.known[value]
 

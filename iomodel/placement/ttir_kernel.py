@@ -11,7 +11,7 @@ from itertools import chain
 from iomodel.errors import InputError
 from iomodel.placement.triton_kernel import Order, PassedTile, Tile, TileProduct, TritonKernel
 from iomodel.placement.ttir import Block, Operation, Value
-from iomodel.placement.ttir_flow import LOADS, PRODUCTS, Extents, Neighbours, moves, trans_order
+from iomodel.placement.ttir_flow import LOADS, PRODUCTS, Extents, Neighbours, following, trans_order
 
 MOST_STEPS = 256
 """Loads, products and stores of the largest kernel that is described [-]."""
@@ -78,24 +78,10 @@ class KernelReader:
             raise InputError(f"text: {refused.name} in line {refused.line}; allowed: kernels of tt.dot alone")
         self.extents = Numbered(Extents(kernel))
         self.neighbours = Neighbours()
-        self.results = self._results()
+        self.results = following(kernel, PRODUCTS, LOADS)
         self.residents: dict[Value, str] = {}
         self.products: dict[Operation, str] = {}
         self.chained: dict[Operation, bool] = {}
-
-    def _results(self) -> set[Value]:
-        """Collect the tiles that depend on products."""
-        tiles: set[Value] = set()
-        pairs, size = list(moves(self.kernel)), -1
-        while size != len(tiles):
-            size = len(tiles)
-            for operation in self.kernel.walk():
-                if operation.name in LOADS or (operation.blocks and operation.name.startswith("scf.")):
-                    continue
-                if operation.name in PRODUCTS or any(value in tiles for value in operation.operands):
-                    tiles.update(value for value in operation.results if value.shape)
-            tiles.update(after for before, after in pairs if before in tiles and after.shape)
-        return tiles
 
     def described(self) -> TritonKernel:
         """Return the kernel whose extents are numbers of :class:`Numbered`."""
