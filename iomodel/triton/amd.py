@@ -26,7 +26,7 @@ def on_amd(device: Hardware, workload: Attention, kernel: object) -> bool:
 
 def amd_check(device: Hardware, workload: Attention, tile: tuple[int, ...], warps: int, stages: int) -> TritonCheck:
     """Check the memory of a config; a config that takes too many registers can be launched and spills."""
-    answer = check("flash2", workload, device, _tiles(tile, warps, stages), AMD)
+    answer = check(described_by("forward"), workload, device, _tiles(tile, warps, stages), AMD)
     used = answer.resources
     shared, registers = used[MEMORY], used["registers"]
     spills = registers.used > registers.limit
@@ -38,7 +38,9 @@ def amd_check(device: Hardware, workload: Attention, tile: tuple[int, ...], warp
 
 def amd_seconds(device: Hardware, workload: Attention, tile: tuple[int, ...], warps: int, stages: int) -> float:
     """Estimate the time of a config; InfeasibleError for one that spills, whose time is not told [s]."""
-    return float(estimate("flash2", workload, device, _tiles(tile, warps, stages), implementation=AMD).seconds)
+    return float(
+        estimate(described_by("forward"), workload, device, _tiles(tile, warps, stages), implementation=AMD).seconds
+    )
 
 
 def _tiles(tile: tuple[int, ...], warps: int, stages: int) -> dict[str, Any]:
