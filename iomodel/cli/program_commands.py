@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from iomodel.cli.numbers import duration
+from iomodel.cli.numbers import duration, integer
 from iomodel.cli.output import emit
 from iomodel.cli.shared_options import Json
 from iomodel.errors import InputError, shown
@@ -98,7 +98,7 @@ def _config(name: str, written: str) -> dict[str, int]:
         argument, _, number = part.partition("=")
         if not argument.strip().isidentifier() or not number.strip().isdecimal():
             raise InputError(f"{name}: {shown(part)} given; allowed: names and integers, BLOCK_M=64,num_warps=8")
-        values[argument.strip()] = int(number[:9])
+        values[argument.strip()] = integer(name, number.strip())
     return values
 
 
