@@ -25,7 +25,8 @@ def by_time(questions: Sequence[Question]) -> Comparison:
             continue
         try:
             answer = estimated(question)
-            estimates += [answer] * all(_told(answer) != _told(other) for other in estimates)
+            if all(_told(answer) != _told(other) for other in estimates):
+                estimates.append(answer)
         except InfeasibleError as error:
             absent.append(Absent(name, device.label, str(error), error.least))
             if not question.algorithm.approximates:
