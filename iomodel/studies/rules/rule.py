@@ -41,6 +41,11 @@ COMPARISONS = 3000
 """Most comparisons of a device [-]."""
 WIDEST = 12
 """Tiles whose last keys and waves are features [-]."""
+MORE, RAGGED, PER_RAGGED, SEQUENCES = 200, 40, 50, 8
+"""Held-out calls whose keys are halved; most ragged batches, calls for each of them, and its sequences [-]."""
+HEADS = ("heads", "kv_heads", "head_dim")
+KINDS = {"queries": 2, "group": 2, "packing": 1, "head_dim": 1 << 20, "causal": 1}
+"""Features on which it depends whether the kernels take a launch, and the value from which on none differs."""
 
 
 @strict
@@ -129,7 +134,7 @@ def _taken(domain: Domain, families: Sequence[Family]) -> Domain:
 
 @dataclass
 class Lesson:
-    """What is learned about one device: the launches, the grown tree, and the calls that judge it."""
+    """Lesson of one device: its launches, the grown tree, and the calls that judge it."""
 
     family: Family
     domain: Domain
@@ -298,24 +303,13 @@ class Lesson:
         return Regret.of(np.array(own), np.array(least))
 
 
-MORE, RAGGED, PER_RAGGED, SEQUENCES = 200, 40, 50, 8
-"""Held-out calls whose keys are halved; most ragged batches, calls for each of them, and its sequences [-]."""
-HEADS = ("heads", "kv_heads", "head_dim")
-KINDS = {"queries": 2, "group": 2, "packing": 1, "head_dim": 1 << 20, "causal": 1}
-"""Features on which it depends whether the kernels take a launch, and the value from which on none differs."""
-
-
 def _parts(size: int) -> list[Any]:
     return [np.arange(start, min(start + PART, size)) for start in range(0, size, PART)]
 
 
 def _common(splits: int) -> bool:
     """Check that splits are a power of two, or one and a half of one; others follow the SMs."""
-    return (
-        splits in (1, 3)
-        or splits & (splits - 1) == 0
-        or (splits % 3 == 0 and (third := splits // 3) & (third - 1) == 0)
-    )
+    return splits // (splits & -splits) in (1, 3)
 
 
 def _losses(regret: Any) -> Any:

@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from iomodel.common.display import percent
 from iomodel.common.headers import package_version
-from iomodel.errors import UnknownNameError
+from iomodel.common.validation import as_choice
 from iomodel.studies.rules.terms import LETTERS, Term
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ WIDTH = 110
 
 def check_form(form: str) -> str:
     """Return the form if there is one of this name."""
-    if form not in FORMS:
-        raise UnknownNameError("form", form, [*FORMS])
-    return form
+    return as_choice("form", form, FORMS)
 
 
 def form_of(suffix: str) -> str:
@@ -58,10 +57,6 @@ def domain_text(rule: Rule) -> str:
     )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
-
-
 def header(rule: Rule) -> Iterator[str]:
     """Yield the paragraphs of the header of a written rule."""
     devices = ", ".join(f"{each.hardware} ({each.implementation})" for each in rule.devices)
@@ -77,17 +72,17 @@ def header(rule: Rule) -> Iterator[str]:
     )
     for each in rule.devices:
         own, usual = each.held_out, each.shipped
-        today = f"; as the library launches today: mean {_percent(usual.mean)}, worst {_percent(usual.worst)}"
+        today = f"; as the library launches today: mean {percent(usual.mean, 2)}, worst {percent(usual.worst, 2)}"
         yield (
-            f"  {each.hardware}: alike {_percent(own.alike)} of {own.calls:,} calls, mean {_percent(own.mean)}, worst "
-            f"{_percent(own.worst)}{today if usual.calls else ''}"
+            f"  {each.hardware}: alike {percent(own.alike, 2)} of {own.calls:,} calls, mean {percent(own.mean, 2)}, "
+            f"worst {percent(own.worst, 2)}{today if usual.calls else ''}"
         )
         if each.most_splits > 1:
             half, mixed = each.shorter, each.ragged
             yield (
-                f"  {each.hardware}, splits fixed for twice the keys that are there: mean {_percent(half.mean)}, worst "
-                f"{_percent(half.worst)} of {half.calls} calls; sequences of different lengths: mean "
-                f"{_percent(mixed.mean)}, worst {_percent(mixed.worst)} of {mixed.calls} batches"
+                f"  {each.hardware}, splits fixed for twice the keys that are there: mean {percent(half.mean, 2)}, "
+                f"worst {percent(half.worst, 2)} of {half.calls} calls; sequences of different lengths: mean "
+                f"{percent(mixed.mean, 2)}, worst {percent(mixed.worst, 2)} of {mixed.calls} batches"
             )
     if any(each.most_splits > 1 for each in rule.devices):
         yield (
@@ -104,7 +99,7 @@ def header(rule: Rule) -> Iterator[str]:
 
 def _wrapped(rule: Rule, prefix: str) -> Iterator[str]:
     for paragraph in header(rule):
-        yield from (f"{prefix}{line}".rstrip() for line in textwrap.wrap(paragraph, WIDTH, subsequent_indent=""))
+        yield from (f"{prefix}{line}".rstrip() for line in textwrap.wrap(paragraph, WIDTH))
 
 
 def _conditions(rule: Rule) -> list[tuple[str, int, int]]:
@@ -154,7 +149,7 @@ def _python_device(device: DeviceRule) -> Iterator[str]:
     yield ""
     yield f"def _{name}(q, k, d, g, r, n, m, c):"
     yield from (f"    {word} = {term.text}" for word, term in device.counted.items())
-    yield from _nested(device, 0, 1, _python_if, _python_else, "i={}")
+    yield from _nested(device, 0, 1, _python_if, "else:", "i={}")
     yield f"    u, v, w, s, p, x, f = _LAUNCHES_{name}[i]"
     if device.most_splits > 1:
         yield "    if not x:"
@@ -171,21 +166,12 @@ def _python_if(term: Term, most: int) -> str:
     return f"if {term.text}<={most}:"
 
 
-def _python_else() -> str:
-    return "else:"
-
-
 def _cpp_if(term: Term, most: int) -> str:
     return f"if({term.cpp}<={most})"
 
 
-def _cpp_else() -> str:
-    return "else"
-
-
 def _nested(
-    device: DeviceRule, place: int, depth: int, condition: Callable[[Term, int], str], otherwise: Callable[[], str],
-    choice: str,
+    device: DeviceRule, place: int, depth: int, condition: Callable[[Term, int], str], otherwise: str, choice: str,
 ) -> Iterator[str]:  # fmt: skip
     """Yield the comparisons below a node as nested statements, indented by a space each."""
     node = device.nodes[place]
@@ -193,7 +179,7 @@ def _nested(
     if not node.feature:
         yield indent + choice.format(node.most)
         return
-    for word, next_place in ((condition(node.term, node.most), node.below), (otherwise(), node.above)):
+    for word, next_place in ((condition(node.term, node.most), node.below), (otherwise, node.above)):
         half = device.nodes[next_place]
         if half.feature:
             yield indent + word
@@ -249,7 +235,7 @@ def _cpp_device(device: DeviceRule) -> Iterator[str]:
     yield "    (void)q, (void)k, (void)d, (void)g, (void)r, (void)n, (void)m, (void)c;"
     yield from (f"    const ll {word} = {term.cpp};" for word, term in device.counted.items())
     yield "    int i;"
-    yield from _nested(device, 0, 1, _cpp_if, _cpp_else, "i={};")
+    yield from _nested(device, 0, 1, _cpp_if, "else", "i={};")
     yield f"    Launch out = LAUNCHES_{name}[i].launch;"
     if device.most_splits > 1:
         yield "    ll u = out.block_q, x = out.splits;"

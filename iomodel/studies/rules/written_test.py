@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 TEST = '''"""Derive the rule of {file} again, and compare its choices with those of iomodel.solve."""
 
 from pathlib import Path
+from runpy import run_path
 
 import iomodel
 
@@ -30,8 +31,7 @@ def test_the_file_is_what_the_command_writes():
 CHOICES = """
 
 def test_its_choices_are_nearly_as_fast_as_those_of_the_solver():
-    rule = {{}}
-    exec(compile(FILE.read_text(encoding="utf-8"), str(FILE), "exec"), rule)
+    rule = run_path(str(FILE))
     regrets = []
     for hardware, implementation in {kernels}:
         drawn = DOMAIN.drawn(20, {judged})
