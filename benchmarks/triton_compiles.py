@@ -27,7 +27,7 @@ import subprocess
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -197,11 +197,26 @@ def assembled_too(case: tuple[Any, ...]) -> bool:
     return NAMED in os.environ or zlib.crc32(repr(case).encode()) % 5 == 0
 
 
-def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
-    """Compile a case: the memory that a launch asks for, registers and spills, or the compiler's error."""
+def watched(seen: Callable[..., Any], made: Callable[[], Any], arch: int, warps: int, stages: int) -> dict[str, str]:
+    """Compile a kernel whose stages a hook sees; return the compiler's error, nothing where it was stopped."""
     import triton
     from triton import knobs
     from triton.backends.compiler import GPUTarget
+
+    knobs.runtime.add_stages_inspection_hook = seen
+    options = {"num_warps": warps, "num_stages": stages}
+    try:
+        triton.compile(made(), target=GPUTarget("cuda", arch, 32), options=options)
+    except StoppedError:
+        pass
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        return {"error": f"{type(error).__name__}: {lines[-1].strip()[:100]}"}
+    return {}
+
+
+def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
+    """Compile a case: the memory that a launch asks for, registers and spills, or the compiler's error."""
     from triton.backends.nvidia import compiler
 
     passes = compiler.nvidia.passes.ttgpuir
@@ -244,16 +259,7 @@ def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
         stages["llir"], stages["cubin"] = llir, cubin
         return None
 
-    knobs.runtime.add_stages_inspection_hook = stages_seen
-    options = {"num_warps": case[6], "num_stages": case[7]}
-    try:
-        triton.compile(source(case), target=GPUTarget("cuda", arch, 32), options=options)
-    except StoppedError:
-        pass
-    except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        row["error"] = f"{type(error).__name__}: {lines[-1].strip()[:100]}"
-    return row
+    return row | watched(stages_seen, lambda: source(case), arch, case[6], case[7])
 
 
 def instruction(text: str) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from triton_compiles import StoppedError, instruction
+from triton_compiles import StoppedError, instruction, watched
 from triton_public_kernels import KERNELS, PublicKernel
 
 FIELDS = ("kernel", "arch", "config", "warps", "stages", "instruction", "shared", "tmem", "error")
@@ -79,9 +79,6 @@ def source(kernel: PublicKernel, config: dict[str, int]) -> Any:
 
 def compiled(name: str, arch: int, config: dict[str, int], warps: int, stages: int, text: str = "") -> dict[str, Any]:
     """Compile a config as far as its memory; `text` is a file for the TTIR, which ends the compile."""
-    import triton
-    from triton import knobs
-    from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import compiler
 
     kernel = next(known for known in KERNELS if known.name == name)
@@ -125,16 +122,7 @@ def compiled(name: str, arch: int, config: dict[str, int], warps: int, stages: i
         stages["ttir"], stages["llir"] = ttir, llir
         return None
 
-    knobs.runtime.add_stages_inspection_hook = stages_seen
-    try:
-        options = {"num_warps": warps, "num_stages": stages}
-        triton.compile(source(kernel, config), target=GPUTarget("cuda", arch, 32), options=options)
-    except StoppedError:
-        pass
-    except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        row["error"] = f"{type(error).__name__}: {lines[-1].strip()[:100]}"
-    return row
+    return row | watched(stages_seen, lambda: source(kernel, config), arch, warps, stages)
 
 
 def main() -> None:
