@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -199,27 +199,28 @@ class Service:
         return self.step_tokens or usual[0], self.step_requests or usual[1]
 
     def _fullest(self, device: Hardware) -> Fit:
-        layers = stage_layers(self.model, self.layout)
-        stages = [self._stage(device, place, some) for place, some in enumerate(layers)]
+        divided = self.layout.pipeline_parallel > 1
+        counted = [Counter(some) for some in stage_layers(self.model, self.layout)] if divided else [self.model.counted]
+        stages = [self._stage(device, place, some) for place, some in enumerate(counted)]
         filled = [stage for stage in stages if stage.request_bytes or stage.left < 0]
         if not filled:
             name = shown_name(self.name)
             raise InputError(f"model: {name} keeps nothing of a request; allowed: a model with attention or a state")
         return min(filled, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
 
-    def _stage(self, device: Hardware, place: int, layers: Sequence[DecoderLayer]) -> Fit:
-        """Compute the memory of a device in one stage; drafts are computed in the last."""
-        counted, draft = Counter(layers), self.draft
-        weights = self.weights.of_stage(layers, place)
+    def _stage(self, device: Hardware, place: int, counted: Mapping[DecoderLayer, int]) -> Fit:
+        """Compute the memory of a device in one stage of some layers; drafts are computed in the last."""
+        draft = self.draft
+        weights = self.weights.of_stage(counted, place)
         request, shared = self.requests.own(counted, self.tokens), self.requests.of_prefix(counted)
         if draft is not None and self.speculation is not None and place == self.layout.pipeline_parallel - 1:
             own = self.speculation.draft == OWN
-            weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.layers, 0)
+            weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.counted, 0)
             request += draft.requests.own(draft.model.counted, self.tokens)
             shared += draft.requests.of_prefix(draft.model.counted)
         padded = self._padding(device, counted)
         weights += padded
-        kept = self._reserve(device, layers, weights)
+        kept = self._reserve(device, counted, weights)
         if self.overhead_bytes is not None:
             kept = Reserve(kept.usable, self.overhead_bytes, None, None)
         blocks = self.requests.blocks(counted)
@@ -276,7 +277,7 @@ class Service:
         backend = self.moe_backend or usual_backend(self.engine.name, device)
         return padded_bytes(narrow, self.model.hidden_size, self.layout, backend)
 
-    def _reserve(self, device: Hardware, layers: Sequence[DecoderLayer], weights: int) -> Reserve:
+    def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
         if self.engine is None:
             share = Fraction(repr(self.memory_utilization or UTILIZATION))
