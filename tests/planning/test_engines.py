@@ -158,13 +158,14 @@ def test_drafts_prefill_every_prompt(engine, output):
 def test_a_mixed_step_by_hand():
     steps = ReplicaSteps(service("vllm", TINY, prompt=512, output=64), hardware(H100))
     assert steps.host_seconds == ENGINES["vllm"].step_host > 0
-    mixed = mixed_seconds(steps, 96, 512) - steps.host_seconds
-    decode, prefill = steps.decode(96, sum(steps.service.contexts) // 2), steps.prefill()
-    assert max(decode.seconds, prefill.seconds) < mixed < decode.seconds + prefill.seconds
-    rows = steps.chunk(512 + 96, 512 + 96)
+    mixed = mixed_seconds(steps, 128, 596) - steps.host_seconds  # 724 rows and 128 requests are knots
+    decode, prefill = steps.decode(128, sum(steps.service.contexts) // 2), steps.prefill()
+    assert max(decode.seconds, prefill.seconds) < mixed < decode.seconds + prefill.seconds * 596 / 512
+    rows = steps.chunk(724, 724)
     products = rows.seconds - rows.attention_seconds
-    outputs = steps.output_seconds(96) - steps.output_seconds(1)
-    assert mixed == pytest.approx(products + decode.attention_seconds + prefill.attention_seconds + outputs)
+    outputs = steps.output_seconds(128) - steps.output_seconds(1)
+    attention = decode.attention_seconds + prefill.attention_seconds * 596 / 512
+    assert mixed == pytest.approx(products + attention + outputs)
 
 
 def test_host_time_is_before_the_first_token():

@@ -150,7 +150,7 @@ def simulate(
     scheduler = Scheduler(arriving.concurrency or 0, memory.left, together, budget, each, chunked, host)
     totals, (ttft, tpot, latency) = run(served, device, arriving, need, scheduler, int(seed))
     if serving is not None:
-        waited = server_host(ReplicaSteps(served, device).prefill())
+        waited = server_host(ReplicaSteps(served, device))
         ttft, latency = ttft + waited, latency + waited
     assumed, left_out = trust(served, [device], [served.layout]).of(device)
     assumed = tuple(text for text in assumed if text not in (HOST, NO_HOST))  # stated with the time of a step
