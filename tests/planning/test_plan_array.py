@@ -112,6 +112,16 @@ def test_more_is_never_faster_under_an_engine(name, engine):
     assert (longer.ttft[:, 1:] >= 0.999 * longer.ttft[:, :-1]).all()
 
 
+@pytest.mark.parametrize("engine", [None, *ENGINES])
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "nemotron-h-56b"])
+def test_as_many_requests_fit_as_in_single_plans(name, engine):
+    """Requests that fit are computed where they change: with windows and states, blocks and pools."""
+    layout, prompts = Layout(tensor_parallel=4), np.unique(np.geomspace(1, 8000, 80).astype(int))
+    found = plan_array(name, H100, prompt=prompts, output=1, batch=1, engine=engine, layout=layout)
+    alone = [as_service(name, int(size), 1, layout, engine=engine).memory(hardware(H100)) for size in prompts]
+    assert found.fits.tolist() == [memory.fits for memory in alone]
+
+
 def test_a_chunk_ends_within_a_verified_step():
     """The tokens of a step that verifies drafts are in one chunk, so that contexts across its end have a time."""
     asked = {"prompt": 8000, "batch": 2, "layout": Layout(tensor_parallel=4), "engine": "vllm"}
