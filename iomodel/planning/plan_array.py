@@ -183,7 +183,7 @@ def plan_array(
     columns = _blank(prompts.size)
     for place, device in enumerate(devices):
         here = np.flatnonzero(places.ravel() == place)
-        for column, values in _best(served, device, flat.at(here), devices_given, asked.layout).items():
+        for column, values in _best(served.on(device), device, flat.at(here), devices_given, asked.layout).items():
             columns[column][here] = values
     missing = np.flatnonzero(np.isnan(columns["ttft"]))
     if len(missing) and infeasible == "raise":

@@ -47,6 +47,11 @@ def prefill_host(steps: ReplicaSteps, launch: float = LAUNCH) -> Any:
     return launch * steps.prefilled().kernels
 
 
+def engine_host(steps: ReplicaSteps) -> Any:
+    """Compute the host time of a request before its first token under the engine of a service; 0 without one [s]."""
+    return 0.0 if steps.service.engine is None else prefill_host(steps)
+
+
 def server_host(steps: ReplicaSteps) -> Any:
     """Compute the host time of a request before its first token, in a server and an eager framework [s]."""
     return REQUEST + prefill_host(steps, EAGER)
@@ -129,8 +134,7 @@ def load_figures(steps: ReplicaSteps, batch: Any, clients: int | None = None) ->
     rate = batch / whole
     first = np.minimum(cycle.first, whole)
     waiting = whole * (np.maximum(0, (batch if clients is None else clients) - batch) / batch)
-    host = 0.0 if engine is None else prefill_host(steps)
-    host = host if clients is None else server_host(steps)
+    host = engine_host(steps) if clients is None else server_host(steps)
     alone = steps.first_token_seconds() + host
     decoding = np.any(steps.decodes)
     return {

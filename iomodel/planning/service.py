@@ -21,10 +21,13 @@ from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import (
+    ASSUMED,
+    AUTO,
     ENGINES,
     Engine,
     Reserve,
     as_engine,
+    assumed_on,
     check_architecture,
     reserve,
     seen_capacity,
@@ -71,7 +74,7 @@ class Service:
     overhead_bytes : int or None
         Memory for anything but weights and cache on each device [B]; None for 2 GiB, or the estimate for the engine.
     engine : Engine or None
-        Engine whose memory, blocks and batches are assumed.
+        Engine whose memory, blocks and batches are assumed; :meth:`on` a device where none was given.
     step_tokens, step_requests : int or None
         Most tokens and most requests of a step; None for those of the engine.
     moe_backend : str or None
@@ -166,6 +169,11 @@ class Service:
         page = self.page_size or (self.engine.block if self.engine else None)
         kept = known_kv_dtype(dtype or served(self.model.dtype))
         return RequestMemory(self.layout, kept, page, self.shared_tokens, self.engine, self.model.state_dtype)
+
+    def on(self, device: Hardware) -> Service:
+        """Return the service with the engine that is assumed on a device, unless the engine was given."""
+        assumed = assumed_on(device)
+        return self if self.engine != ASSUMED or assumed == ASSUMED else replace(self, engine=assumed)
 
     @cached_property
     def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:
@@ -318,7 +326,7 @@ def as_service(
     lora = options.get("lora")
     check_lora(lora, spec)
     check_cache(spec, types["kv_dtype"])
-    engine = as_engine(options.get("engine"))
+    engine = as_engine(options.get("engine", AUTO))
     if engine is not None:
         engine.check_cache(spec, layout)
     return Service(
