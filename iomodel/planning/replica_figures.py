@@ -193,7 +193,8 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     tokens = np.minimum(room, np.maximum(computed, ending * computed))
     shared = each * computed / tokens
     mixed = mixed_seconds(steps, batch, np.floor(tokens))
-    first = np.maximum(1.0, waiting * computed / tokens) * mixed + alone
+    waits = waiting * computed  # prompts that wait together share a step
+    first = np.maximum(1.0, waits / room) * mixed_seconds(steps, batch, np.floor(np.minimum(room, waits))) + alone
     return Cycle(np.maximum(0.0, decodes - shared) * step + shared * mixed + each * drafted, first)
 
 
@@ -203,7 +204,8 @@ def mixed_seconds(steps: ReplicaSteps, batch: Any, tokens: Any) -> Any:
     Everything but attention and the output layer takes the time of both kinds of tokens together.
     """
     groups = steps.groups
-    products = steps.products_seconds(tokens + -(-batch // groups), groups)
+    rows = steps.service.tokens_at_once * -(-batch // groups)
+    products = steps.products_seconds(tokens + rows, groups)
     prompts = steps.prefilled(groups).attention * tokens / steps.computed
     decoded = steps.at_batches(batch, lambda part, size: part.beside(size))
     return products + prompts + decoded + steps.host_seconds
