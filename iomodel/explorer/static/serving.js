@@ -18,7 +18,7 @@ class Serving {
     host.replaceChildren(
       element("div", { class: "serve" }, ...controls), this.cards, this.why,
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plans by requests decoded together" }, this.table),
-      element("p", { class: "note" }, `Plans at the points of this grid, as of the build of the page: prompts of ${data.prompt.map(grouped).join(" or ")} tokens, outputs of ${grouped(data.output)}; one replica, with tensor parallelism across its GPUs; TTFT without a queue, TPOT with the prefills in between. The time model has no engine: 90 % of the memory is used, less 2 GiB. Other points: `, this.command),
+      element("p", { class: "note" }, `Plans at the points of this grid, as of the build of the page: prompts of ${data.prompt.map(grouped).join(" or ")} tokens, outputs of ${grouped(data.output)}; one replica, with tensor parallelism across its GPUs; TTFT without a queue, TPOT with the prefills in between. Memory and steps are those under vLLM where it runs on the device, else 90 % of the memory, less 2 GiB. Other points: `, this.command),
       this.notes,
     );
   }
