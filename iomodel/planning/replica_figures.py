@@ -185,10 +185,11 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     drafted, alone = steps.drafted_seconds(), steps.drafted_seconds() + steps.load_seconds()
     waiting = 1 + together(each, decodes)
     if not engine.mixes or not np.any(decodes):
-        prompts = np.maximum(1, np.minimum(budget // computed, np.floor(ending)))
-        prefill = steps.at_batches(prompts, lambda part, size: part.prefill_seconds(groups * size)[0], around)
-        first = np.maximum(1.0, waiting / prompts) * prefill + alone
-        return Cycle(decodes * step + each / prompts * prefill + each * drafted, first)
+        most = np.maximum(1, budget // computed)
+        prompts = np.minimum(most, np.maximum(1, ending))
+        first = np.maximum(1.0, waiting / most) * prefills_seconds(steps, np.minimum(most, waiting)) + alone
+        prefills = each / prompts * prefills_seconds(steps, prompts)
+        return Cycle(decodes * step + prefills + each * drafted, first)
     room = np.maximum(1.0, budget - each)
     tokens = np.minimum(room, np.maximum(computed, ending * computed))
     shared = each * computed / tokens
@@ -196,6 +197,11 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     waits = waiting * computed  # prompts that wait together share a step
     first = np.maximum(1.0, waits / room) * mixed_seconds(steps, batch, np.floor(np.minimum(room, waits))) + alone
     return Cycle(np.maximum(0.0, decodes - shared) * step + shared * mixed + each * drafted, first)
+
+
+def prefills_seconds(steps: ReplicaSteps, prompts: Any) -> Any:
+    """Time prefills of a mean number of prompts in each group together [s]."""
+    return steps.at_batches(prompts, lambda part, size: part.prefill_seconds(steps.groups * size)[0], around)
 
 
 def mixed_seconds(steps: ReplicaSteps, batch: Any, tokens: Any) -> Any:

@@ -4,7 +4,7 @@ import warnings
 from math import ceil
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iomodel import InfeasibleError, InputError, hardware
@@ -92,13 +92,16 @@ def test_one_token_more_is_never_cheaper_nor_a_step(name, prompt, output, batch)
 
 
 @at_most(6)
-@given(MODELS, st.integers(1, 400))
-def test_a_larger_batch_is_never_faster_for_a_user_nor_a_step(name, batch):
-    asked = {"layout": Layout(), "prompt": 300, "output": 30}
+@given(MODELS, st.sampled_from(["auto", "sglang", "tensorrt-llm", None]), st.integers(1, 400))
+@example(TINY, "auto", 29)  # one request ends with each step
+@example(TINY, "sglang", 57)  # a second one does
+def test_a_larger_batch_is_never_faster_for_a_user_nor_a_step(name, engine, batch):
+    asked = {"layout": Layout(), "prompt": 300, "output": 30, "engine": engine}
     one, more = (plan(name, "b200", batch=size, **asked) for size in (batch, batch + 1))
     assert one.figures.step <= more.figures.step * (1 + 1e-9)
     assert one.ttft <= more.ttft
-    assert more.tokens_per_second >= 0.999 * one.tokens_per_second
+    least = 0.999 if engine is None else 0.995  # steps with prompts fill the tiles of experts a row at a time
+    assert more.tokens_per_second >= least * one.tokens_per_second
     assert more.figures.step <= max(1.05, (batch + 1) / batch) * one.figures.step
 
 
