@@ -41,15 +41,15 @@ USUAL: dict[str, tuple[tuple[str, str], ...]] = {
 """Kernels of experts in mxfp4 by engine, and by the first letters of the architecture."""
 
 
-def usual_backend(engine: str, device: Hardware) -> str | None:
-    """Return the kernels for experts in mxfp4 of an engine on a device; None where their padding is unknown.
+def usual_backend(engine: str | None, device: Hardware) -> str | None:
+    """Return the kernels for experts in mxfp4 of an engine on a device, vLLM's without one; None where none is known.
 
     >>> from iomodel.devices.device import hardware
     >>> usual_backend("vllm", hardware("h100-sxm5")), usual_backend("tensorrt-llm", hardware("h100-sxm5"))
     ('triton', None)
     """
     architecture = device.architecture or ""
-    return next((name for start, name in USUAL.get(engine, ()) if architecture.startswith(start)), None)
+    return next((name for start, name in USUAL.get(engine or "vllm", ()) if architecture.startswith(start)), None)
 
 
 def as_backend(name: object) -> str | None:
