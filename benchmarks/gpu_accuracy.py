@@ -91,12 +91,10 @@ def asked(record: Record) -> Asked:
         return served(record)
     if record.section == "grouped":
         return Asked(record, gpu_sections.grouped(record, told=False), gpu_sections.grouped(record, told=True))
+    if record.section == "convolution":
+        return Asked(record, *(gpu_sections.convolution(record, told) for told in (False, True)))
     if record.section in NEW:
-        figure = {
-            "experts": gpu_sections.experts,
-            "convolution": gpu_sections.convolution,
-            "program": gpu_sections.program,
-        }[record.section](record)
+        figure = (gpu_sections.experts if record.section == "experts" else gpu_sections.program)(record)
         return Asked(record, figure, figure)
     name = case["kernel"] if "kernel" in case else algorithm_of(case)
     return Asked(record, iomodel.estimate(name, attention(case), record.device), told(record))
