@@ -49,7 +49,7 @@ class Division(Record):
         if blocks >= self.filled * places or key_tiles <= self.whole:
             return 1
         if self.fills:
-            return max(1, min(self.most, places // blocks, key_tiles))
+            return min(self.most, int(places // blocks), key_tiles)
         filling = {}
         for splits in range(1, min(self.most, places, key_tiles) + 1):
             if splits == 1 or ceil_div(key_tiles, splits) != ceil_div(key_tiles, splits - 1):

@@ -130,7 +130,7 @@ def step(
         shared_keys=shared_prefix,
         block_scales=spec.dtype == "fp8",
         lora=options.get("lora"),
-        expert_kernels=as_backend(options.get("moe_backend")) or usual_backend(engine and engine.name, device),
+        expert_kernels=as_backend(options.get("moe_backend")) or usual_backend(engine, device),
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
