@@ -1,11 +1,11 @@
 """Hold the time model against a measured GPU: the error of each section, backend, direction and regime.
 
-    python benchmarks/gpu_accuracy.py [--judging] [--each] [--section attention --section tiles ...]
+    python benchmarks/gpu_accuracy.py [--device h100-sxm5] [--judging] [--each] [--section attention ...]
 
-The records of tests/measured/gpu/h200-sxm.jsonl.gz, asked as a newcomer asks (the algorithm, the call and the device
+The records of tests/measured/gpu, asked as a newcomer asks (the algorithm, the call and the device
 alone) and as told (the kernel behind the backend, its determinism, its tiles). Working curves may choose parameters;
 --judging shows the others alone. Beside them are two naive guesses: 60 % of a roofline, and one share of it for each
-row of the table, the median of the working curves.
+row of the table, the median of the working curves; those of the H200 where another device has none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,15 +25,18 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
+from benchmarks import gpu_sections  # noqa: E402
 from benchmarks.accuracy import spread_of  # noqa: E402
+from benchmarks.gpu_sections import Figure  # noqa: E402
 from iomodel.algorithms.eager import LAUNCHED  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.timing.error_interval import SHORT, Place, place_of  # noqa: E402
 from iomodel.timing.parameters import DEFAULT  # noqa: E402
-from tests.support.gpu_records import Record, attention, timed  # noqa: E402
+from tests.support.gpu_records import DEVICES, Record, attention, timed  # noqa: E402
 
-DEVICE = "h200-sxm"
 SECTIONS = ("attention", "short", "deterministic", "linear", "tiles")
+NEW = ("fa3", "flashinfer", "experts", "grouped", "convolution", "program")
+"""Sections of the H100 alone."""
 BACKENDS = {"flash": "flash-attention-2", "efficient": "xformers", "cudnn": "cudnn-hopper"}
 """Kernels behind the backends of PyTorch that are declared."""
 UNWRITTEN = replace(DEFAULT, dirty_l2=0)
@@ -43,8 +46,8 @@ class Asked(NamedTuple):
     """A measured time beside those that a newcomer and a caller told more are given; None if refused."""
 
     record: Record
-    newcomer: iomodel.results.Estimate
-    told: iomodel.results.Estimate | None
+    newcomer: iomodel.results.Estimate | Figure
+    told: iomodel.results.Estimate | Figure | None
 
     @property
     def told_ratio(self) -> float | None:
@@ -56,7 +59,9 @@ class Asked(NamedTuple):
         """Section, backend or kernel, direction, regime."""
         case = self.record.case
         direction = "decode" if case.get("q_len", 8) <= 4 else str(case.get("direction", "forward"))
-        kernel = str(case.get("backend") or case.get("kernel") or case["dtype"])
+        kernel = kernel_name(case)
+        if self.record.section in ("experts", "convolution", "program"):
+            direction = str(case.get("part", case.get("kind")))
         if case.get("deterministic"):
             kernel += ", deterministic"
         if case.get("packed_group") == 4:
@@ -64,14 +69,55 @@ class Asked(NamedTuple):
         return self.record.section, kernel, direction, "short" if self.record.seconds < SHORT else "long"
 
 
+def kernel_name(case: Mapping[str, Any]) -> str:
+    """Name the kernel of a record, or what it multiplies."""
+    if "axes" in case:
+        return f"{gpu_sections.product_type(case)}{', channels last' if case['channels_last'] else ''}"
+    if "page" in case:
+        return "paged" if case["page"] else "not paged"
+    words = [str(case[name]) for name in ("kernel", "backend", "model", "weights") if case.get(name)]
+    if case.get("weights") == "bf16" and case["split_k"] == "one":
+        words.append("not split")
+    return " ".join(words) or str(case["dtype"])
+
+
 def asked(record: Record) -> Asked:
     """Ask for the time of a record as a newcomer, and with what is known of its kernel."""
     case = record.case
     if record.section == "linear":
-        found = iomodel.estimate("gemm", layer(case), DEVICE)
+        found = iomodel.estimate("gemm", layer(case), record.device)
         return Asked(record, found, found)
+    if record.section in ("fa3", "flashinfer"):
+        return served(record)
+    if record.section == "grouped":
+        return Asked(record, gpu_sections.grouped(record, told=False), gpu_sections.grouped(record, told=True))
+    if record.section == "convolution":
+        return Asked(record, *(gpu_sections.convolution(record, told) for told in (False, True)))
+    if record.section in NEW:
+        figure = (gpu_sections.experts if record.section == "experts" else gpu_sections.program)(record)
+        return Asked(record, figure, figure)
     name = case["kernel"] if "kernel" in case else algorithm_of(case)
-    return Asked(record, iomodel.estimate(name, attention(case), DEVICE), told(record))
+    return Asked(record, iomodel.estimate(name, attention(case), record.device), told(record))
+
+
+def served(record: Record) -> Asked:
+    """Ask for a record of the kernels of serving engines; those of decoding read a cache of pages.
+
+    Kernels with a scheduler ahead of the call are asked as those that divide the keys in the call.
+    """
+    case = record.case
+    call, paged = attention(case), case.get("page") or case.get("page_size")
+    decodes = case["q_len"] == 1
+    newest = record.section == "fa3" or case.get("backend") == "fa3"
+    name = "split_kv" if decodes else "flash3" if newest else "flash2"
+    known = "flash-attention-3" if record.section == "fa3" else "flashinfer"
+    here = iomodel.Attention(**{**call.to_dict(), "page_size": paged}) if paged else call
+    given = {"implementation": known} if known in iomodel.list_implementations(name, record.device, here) else {}
+    newcomer = iomodel.estimate(name, call, record.device)
+    try:
+        return Asked(record, newcomer, iomodel.estimate(name, here, record.device, parameters=UNWRITTEN, **given))
+    except (iomodel.InputError, iomodel.InfeasibleError):
+        return Asked(record, newcomer, None)
 
 
 def layer(case: Mapping[str, Any]) -> iomodel.Linear:
@@ -97,12 +143,12 @@ def told(record: Record) -> iomodel.results.Estimate | None:
         name, known = algorithm_of(case), BACKENDS.get(case["backend"])
         if name == "eager":
             call = attention({**case, "dtype": "fp32"})
-        if known in iomodel.list_implementations(name, DEVICE, call):
+        if known in iomodel.list_implementations(name, record.device, call):
             options["implementation"] = known
         if case.get("deterministic"):
             options["deterministic"] = True
     try:
-        return iomodel.estimate(name, call, DEVICE, tiles, parameters=UNWRITTEN, **options)
+        return iomodel.estimate(name, call, record.device, tiles, parameters=UNWRITTEN, **options)
     except (iomodel.InputError, iomodel.InfeasibleError):
         return None
 
@@ -115,9 +161,9 @@ def beside(record: Record) -> float:
     dV, and the slabs of dQ in fp32.
     """
     case = record.case
-    if case.get("direction") != "backward" or case["backend"] not in ("flash", "efficient"):
+    if case.get("direction") != "backward" or case.get("backend") not in ("flash", "efficient"):
         return 0.0
-    known = rates(iomodel.hardware(DEVICE), case["dtype"])
+    known = rates(iomodel.hardware(record.device), case["dtype"])
     elements = case["batch"] * case["heads"] * case["q_len"] * case["head_dim"]
     addresses = 2 * elements * LAUNCHED.address_clocks / ((known.units or 1) * (known.clock or inf))
     copies = [max(4 * elements / known.hbm, addresses)] * (1 if case["backend"] == "efficient" else 2)
@@ -141,9 +187,9 @@ def algorithm_of(case: Mapping[str, Any]) -> str:
     return "flash3" if backend == "cudnn" else "flash2"
 
 
-def all_asked(judging: bool, sections: tuple[str, ...] = SECTIONS) -> list[Asked]:
-    """Ask for every timed record of some sections."""
-    return [asked(record) for record in timed(judging, *sections)]
+def all_asked(judging: bool, sections: tuple[str, ...] = SECTIONS, device: str = DEVICES[0]) -> list[Asked]:
+    """Ask for every timed record of some sections of a device."""
+    return [asked(record) for record in timed(judging, *sections, device=device)]
 
 
 def gpu_ratios() -> list[tuple[Place, float]]:
@@ -154,9 +200,9 @@ def gpu_ratios() -> list[tuple[Place, float]]:
     found = all_asked(False, ("attention", "short", "deterministic", "linear"))
     kept = [one for one in found if one.record.case.get("backend", "flash") in BACKENDS]
     return [
-        (place_of(iomodel.hardware(DEVICE), one.told.workload, one.told.seconds), one.told_ratio)
+        (place_of(iomodel.hardware(one.record.device), one.told.workload, one.told.seconds), one.told_ratio)
         for one in kept
-        if one.told is not None and one.told_ratio is not None
+        if isinstance(one.told, iomodel.results.Estimate) and one.told_ratio is not None
     ]
 
 
@@ -178,7 +224,8 @@ def table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
     groups = [("all",) * 4, *((name, "all", "all", "all") for name in dict.fromkeys(one.group[0] for one in found))]
     for group in [*groups, *sorted({one.group for one in found})]:
         ones = [one for one in found if all(a in ("all", b) for a, b in zip(group, one.group, strict=True))]
-        inside = sum(low <= one.record.seconds <= high for one in ones for low, high in [one.newcomer.error])
+        intervals = [(one.record.seconds, one.newcomer.error) for one in ones if not isnan(one.newcomer.error[0])]
+        inside = [low <= seconds <= high for seconds, (low, high) in intervals]
         share = [next(shares[key] for key in (one.group, (one.group[2],), ()) if key in shares) for one in ones]
         cells = [
             spread_of([one.newcomer.seconds / one.record.seconds for one in ones]),
@@ -186,7 +233,7 @@ def table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
             spread_of([one.newcomer.floor / 0.6 / one.record.seconds for one in ones]),
             spread_of([one.newcomer.floor / part / one.record.seconds for one, part in zip(ones, share, strict=True)]),
         ]
-        yield f"| {' | '.join((*group, *cells))} | {len(ones)} | {inside / len(ones):.0%} |"
+        yield f"| {' | '.join((*group, *cells))} | {len(ones)} | {f'{np.mean(inside):.0%}' if inside else '-'} |"
 
 
 def each(found: list[Asked]) -> Iterator[str]:
@@ -202,12 +249,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judging", action="store_true", help="the judging curves in place of the working ones")
     parser.add_argument("--each", action="store_true", help="each record of the working curves")
-    parser.add_argument("--section", action="append", choices=SECTIONS, help="sections to show, all by default")
+    parser.add_argument("--device", choices=DEVICES, default=DEVICES[0])
+    every = (*SECTIONS, *NEW)
+    parser.add_argument("--section", action="append", choices=every, help="sections to show, all by default")
     given = parser.parse_args()
-    sections = tuple(given.section or SECTIONS)
-    working = all_asked(False, sections)
-    found = all_asked(True, sections) if given.judging else working
-    print("\n".join([*table(found, working), *(each(working) if given.each else ())]))
+    sections = tuple(given.section or every)
+    working = all_asked(False, sections, given.device)
+    found = all_asked(True, sections, given.device) if given.judging else working
+    if given.device != DEVICES[0]:
+        working = [*working, *all_asked(False, sections)]
+    print("\n".join([*table(found, working), *(each(found) if given.each and not given.judging else ())]))
 
 
 if __name__ == "__main__":

@@ -79,6 +79,9 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         features=("kv_dtype", "head_scales", "paged", "softcap", "alibi", "sinks"),
         masks=("full", "causal", "left window", "documents", "blocks"),
         packs="always",
+        # The shortest chunks of keys, of 128 or more, with a place for each on an SM (PrefillBinarySearchKVChunkSize in
+        # include/flashinfer/attention/scheduler.cuh).
+        division=Division(rows=16, per_sm=2, filled=1.0, enough=1.0, most=264, fills=True),
     ),
     "xformers": FrontEnd(
         # Last of _dispatch_fw_priority_list (xformers/ops/fmha/dispatch.py), and after FlashAttention in PyTorch's

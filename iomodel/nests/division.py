@@ -26,6 +26,8 @@ class Division(Record):
         Most splits [-].
     whole : int
         Most key tiles that stay undivided in any case [-].
+    fills : bool
+        True if the keys are divided among as many blocks as there are places, whatever the last wave.
     """
 
     rows: int
@@ -34,6 +36,7 @@ class Division(Record):
     enough: float
     most: int
     whole: int = 1
+    fills: bool = False
 
     def splits(self, instances: int, rows: int, key_tiles: int, units: int) -> int:
         """Choose the splits of a call of so many heads of all sequences, with rows each, on so many SMs.
@@ -45,6 +48,8 @@ class Division(Record):
         blocks, places = instances * ceil_div(rows, self.rows), units * self.per_sm
         if blocks >= self.filled * places or key_tiles <= self.whole:
             return 1
+        if self.fills:
+            return min(self.most, int(places // blocks), key_tiles)
         filling = {}
         for splits in range(1, min(self.most, places, key_tiles) + 1):
             if splits == 1 or ceil_div(key_tiles, splits) != ceil_div(key_tiles, splits - 1):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.models.decoder_layer import DecoderLayer, Matrix
+from iomodel.planning.engines import Engine
 from iomodel.planning.step.layout import Layout
 from iomodel.workloads.dtypes import in_bytes
 
@@ -41,15 +42,16 @@ USUAL: dict[str, tuple[tuple[str, str], ...]] = {
 """Kernels of experts in mxfp4 by engine, and by the first letters of the architecture."""
 
 
-def usual_backend(engine: str, device: Hardware) -> str | None:
-    """Return the kernels for experts in mxfp4 of an engine on a device; None where their padding is unknown.
+def usual_backend(engine: Engine | None, device: Hardware) -> str | None:
+    """Return the kernels for experts in mxfp4 of an engine on a device, vLLM's without one; None where none is known.
 
     >>> from iomodel.devices.device import hardware
-    >>> usual_backend("vllm", hardware("h100-sxm5")), usual_backend("tensorrt-llm", hardware("h100-sxm5"))
-    ('triton', None)
+    >>> from iomodel.planning.engines import as_engine
+    >>> [usual_backend(as_engine(name), hardware("h100-sxm5")) for name in ("vllm", "tensorrt-llm")]
+    ['triton', None]
     """
-    architecture = device.architecture or ""
-    return next((name for start, name in USUAL.get(engine, ()) if architecture.startswith(start)), None)
+    architecture, kernels = device.architecture or "", USUAL.get("vllm" if engine is None else engine.name, ())
+    return next((name for start, name in kernels if architecture.startswith(start)), None)
 
 
 def as_backend(name: object) -> str | None:

@@ -282,7 +282,7 @@ class Service:
             for layer, times in counted.items()
             if ((layer.dtypes.get("expert up") if own else None) or usual) == "mxfp4"
         ]
-        backend = self.moe_backend or usual_backend(self.engine.name, device)
+        backend = self.moe_backend or usual_backend(self.engine, device)
         return padded_bytes(narrow, self.model.hidden_size, self.layout, backend)
 
     def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int) -> Reserve:

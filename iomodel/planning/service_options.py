@@ -86,7 +86,8 @@ class ServiceOptions(CapacityOptions, total=False):
     step_requests : int, optional
         Most requests in a step of the engine, ``max_num_seqs`` of vLLM; by default its own [-].
     moe_backend : str, optional
-        Kernels that pad experts in mxfp4 under an engine: "marlin", "triton" or "flashinfer"; by default its own.
+        Kernels that multiply experts in mxfp4, and pad them under an engine: "marlin", "triton" or "flashinfer"; by
+        default those of the engine, or of vLLM without one.
     prefix_cache : PrefixCache, optional
         Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
     speculation : Speculation, optional

@@ -369,6 +369,8 @@ class ReplicaSteps:
             "kv_len": kv_len,
             "layout": service.layout,
             "lora": service.lora,
+            "engine": None if service.engine is None else service.engine.name,
+            "moe_backend": service.moe_backend,
             "logits": logits,
             "shared_keys": shared_keys,
         }

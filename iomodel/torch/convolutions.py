@@ -37,6 +37,12 @@ class Convolution(OperatorWork):
     transposed: bool
     results: int
     biased: bool
+    channels_last: bool = False
+
+    @property
+    def inner(self) -> int:
+        """Channels of the input that an output sums over, those of the result if it is transposed [-]."""
+        return max(1, self.terms // max(1, prod(self.kernel)))
 
     @property
     def flops(self) -> int:
@@ -96,6 +102,7 @@ def convolution_of(call: OperatorCall) -> Convolution:
         transposed,
         results,
         "bias" in call.inputs,
+        source.strides is not None and axes > 1 and source.strides[1] == 1 < prod(source.shape[2:]),
     )
 
 

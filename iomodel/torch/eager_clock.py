@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
@@ -37,8 +37,21 @@ CONVOLUTION: Mapping[str, tuple[float, float]] = FrozenDict({
 """Passes over the tensors of a convolution, with those that change their layout, and share of the peak that its
 products reach, by kind [-]: of one or two axes, of three axes, and with groups of several channels. The products follow
 the changes of layout; they take the instruction of single warps."""
+HALVES = "bf16", "fp16"
+SHARE_16, TRANSPOSED_16, FEW_16, FIXED_16 = 0.5, 0.25, 0.07, 6e-6
+"""Shares of the peak that products of 16 bits reach, those of transposed convolutions, and those of fewer than
+`TERM_TILE` channels [-]; time of a call beside [s]. These and the following are read off the working records of
+`convolution` of an H100 in tests/measured/gpu, for cuDNN 9.19 without its benchmark."""
+LAYOUT_16, LAYOUT_LAUNCH = 0.55, 2e-6
+"""Share of the bandwidth at which channels are moved last and back around products of 16 bits [-]; a launch [s]."""
+SHARE_32, FIXED_32, TILE_32 = 0.55, 20e-6, (128, 32)
+"""Share of the rate of an SM, time of a call beside [s], and tile of a block of products in fp32 without TF32."""
+DIRECT = 0.213
+"""Share of the fp32 peak of the kernel for three axes and fewer than `TERM_TILE` channels, in fp32 or 16 bits [-]."""
 DEPTHWISE_FIXED, DEPTHWISE_EACH = 120.0, 22.0
 """Operations of a depthwise convolution per output, and per element of its filter [-]."""
+DEPTHWISE_LAST = 20.0, 5.0
+"""The same of cuDNN's kernel for 16 bits with the channels last [-]; one working record."""
 CHANNEL_TILE, TERM_TILE = 32, 8
 """Channels that a convolution pads its outputs and its inputs to [-]."""
 LOAD_CLOCKS = 870.0
@@ -106,19 +119,49 @@ class EagerClock:
         """Time a convolution as products of padded channels; None where the device has no peak of the type."""
         if conv.depthwise:
             outputs = conv.results * conv.groups * conv.positions * conv.channels
-            each = DEPTHWISE_FIXED + DEPTHWISE_EACH * prod(conv.kernel)
+            fixed, tap = DEPTHWISE_FIXED, DEPTHWISE_EACH
+            if conv.channels_last and dtype in HALVES:
+                fixed, tap = DEPTHWISE_LAST
+            each = fixed + tap * prod(conv.kernel)
             span = self.kernel("convolution", replace(kernel, operations=outputs * each), resident)
             return replace(span, flops=conv.flops)
         peak = self.peak(dtype, warps=True)
         if peak is None:
             return None
-        passes, share = CONVOLUTION[kind_of(conv)]
         span = self.kernel("convolution", kernel, resident)
         launch = self.known.launch or 0.0
+        kind = kind_of(conv)
+        if dtype in HALVES and kind != "pointwise":
+            return replace(span, seconds=self._in_halves(conv, span, kernel, dtype), flops=conv.flops)
+        if dtype == "fp32" and self.known.units:
+            return replace(span, seconds=max(span.seconds, launch + self._in_fp32(conv, peak)), flops=conv.flops)
+        passes, share = CONVOLUTION[kind]
         seconds = passes * max(0.0, span.seconds - launch) + padded_flops(conv) / (share * peak)
         if conv.biased:
             seconds += 2 * kernel.written / self.known.hbm
         return replace(span, seconds=seconds + launch, hbm_bytes=int(passes * span.hbm_bytes), flops=conv.flops)
+
+    def _in_halves(self, conv: Convolution, span: Span, kernel: EagerKernel, dtype: str) -> float:
+        """Time a convolution in 16 bits: products with the channels last, between changes of the layout [s]."""
+        if conv.inner < TERM_TILE and len(conv.kernel) == 3:
+            return max(span.seconds, conv.flops / (DIRECT * (self.peak("fp32") or inf)))
+        share = FEW_16 if conv.inner < TERM_TILE and conv.groups == 1 else SHARE_16
+        products = padded_flops(conv) / (
+            min(share, TRANSPOSED_16 if conv.transposed else 1.0) * (self.peak(dtype) or inf)
+        )
+        moved = 0 if conv.channels_last else kernel.read + kernel.written
+        layout = 2 * moved / (LAYOUT_16 * self.known.hbm) + (2 * LAYOUT_LAUNCH if moved else 0.0)
+        return layout + max(span.seconds, products) + FIXED_16
+
+    def _in_fp32(self, conv: Convolution, peak: float) -> float:
+        """Time the products of a convolution in fp32 without TF32, in whole waves of blocks [s]."""
+        if conv.inner < TERM_TILE and len(conv.kernel) == 3:
+            return conv.flops / (DIRECT * peak)
+        rows, columns = TILE_32
+        units = self.known.units or 1
+        blocks = conv.results * conv.groups * ceil(conv.positions / rows) * ceil(conv.channels / columns)
+        each = 2 * rows * columns * conv.terms / (SHARE_32 * peak / units)
+        return ceil(blocks / units) * each + FIXED_32
 
     def products(self, flops: int, dtype: str, kernel: EagerKernel, resident: int = 0) -> Span | None:
         """Time products that no tile is known for, at the peak of their type; None where the device has none."""
@@ -146,8 +189,7 @@ def kind_of(conv: Convolution) -> str:
 
 def padded_flops(conv: Convolution) -> float:
     """Compute the FLOPs of a convolution with its channels padded [FLOP]."""
-    inner = max(1, conv.terms // max(1, prod(conv.kernel)))
-    padding = _padded(inner, TERM_TILE) / inner * _padded(conv.channels, CHANNEL_TILE) / conv.channels
+    padding = _padded(conv.inner, TERM_TILE) / conv.inner * _padded(conv.channels, CHANNEL_TILE) / conv.channels
     return conv.flops * padding
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.nests.division import Division
+from tests.support.gpu_records import DEVICES, attention, timed
 
 RULE = Division(rows=64, per_sm=2, filled=0.8, enough=0.85, most=128)
 CALL = iomodel.Attention(batch=32, heads=32, kv_heads=8, q_len=1, kv_len=16384, head_dim=128)
@@ -32,6 +33,29 @@ def test_an_estimate_takes_the_splits_of_the_library(batch: int, splits: int) ->
     assert found.cost.options["splits"] == splits
     fastest = iomodel.solve("split_kv", call, "h200-sxm", implementation="flash-attention-2", objective="time")
     assert fastest.seconds <= found.seconds * (1 + 1e-9)
+
+
+@given(heads=st.integers(1, 600), tiles=st.integers(1, 5000), units=st.integers(1, 200))
+def test_a_rule_that_fills_takes_most_splits_that_have_places(heads: int, tiles: int, units: int) -> None:
+    rule = Division(rows=16, per_sm=2, filled=1.0, enough=1.0, most=264, fills=True)
+    splits, places = rule.splits(heads, 1, tiles, units), 2 * units
+    assert splits == 1 or heads * splits <= places
+    assert heads * (splits + 1) > places or splits == min(tiles, rule.most)
+
+
+def test_splits_of_flashinfer_are_those_that_it_planned() -> None:
+    """Working records of decoding on tensor cores: blocks of all sequences in `plan_info`; 128 keys a tile."""
+    found = 0
+    for record in timed(False, "flashinfer", device=DEVICES[1]):
+        case = record.case
+        if case["kernel"] != "decode tensor cores" or case["head_dim"] != 128:
+            continue
+        call = attention(case).model_copy(update={"page_size": case["page_size"]})
+        asked = iomodel.estimate("split_kv", call, record.device, implementation="flashinfer").cost.options["splits"]
+        planned = record.values["plan_info"][0] / case["batch"]
+        assert asked == pytest.approx(planned, rel=0.04), str(record)
+        found += 1
+    assert found > 50
 
 
 @pytest.mark.parametrize(("keys", "splits"), [(512, 1), (2048, 1), (4096, 6), (8192, 5)])

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.bytes import RECEIVED, requested
 from benchmarks.gpu_accuracy import all_asked, table
 from iomodel import list_hardware
-from tests.support.gpu_records import FOLDER, NAMED_BY, Record, records
+from tests.support.gpu_records import ALSO_NAMED_BY, DEVICES, FOLDER, NAMED_BY, SHARED, Record, records
 
 COUNTED = [record for record in records() if record.section == "traffic" and "kernel" in record.case and record.values]
 
@@ -19,6 +19,9 @@ def test_the_readme_states_the_rule_and_every_file() -> None:
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     stated = page[page.index("share `section`") :]
     assert re.findall(r"`(\w+)`", stated)[: len(NAMED_BY) + 1] == ["section", *NAMED_BY]
+    later = re.findall(r"`(\w+)`", stated[stated.index("with the values of") :])
+    assert later[: len(ALSO_NAMED_BY)] == list(ALSO_NAMED_BY)
+    assert {path.name.removesuffix(".jsonl.gz") for path in FOLDER.glob("*.jsonl.gz")} == set(DEVICES)
     for path in FOLDER.glob("*.jsonl.gz"):
         assert f"`{path.name}`" in page
         assert path.name.removesuffix(".jsonl.gz") in list_hardware()
@@ -33,6 +36,21 @@ def test_a_curve_judges_as_a_whole() -> None:
     assert 0.35 * len(roles) <= judging <= 0.65 * len(roles)
     case = {"backend": "flash", "direction": "forward", "head_dim": 64, "causal": True, "dtype": "bf16"}
     assert Record("attention", case, {}, "").curve == "attention/flash//forward/64/true/bf16/////"
+
+
+def test_shared_sections_of_the_second_device_judge_and_half_of_its_own_curves_do() -> None:
+    first, second = (records(device) for device in DEVICES)
+    assert set(SHARED) == {one.section for one in first} & {one.section for one in second} - {
+        "rates",
+        "versions",
+        "info",
+    }
+    assert all(record.judges for record in second if record.section in SHARED)
+    own = {record.curve: record.judges for record in second if record.section not in (*SHARED, "versions", "info")}
+    assert 0.35 * len(own) <= sum(own.values()) <= 0.65 * len(own)
+    case = {"kind": "dense", "what": "convolution", "dtype": "bf16", "axes": 2, "channels_last": True, "tf32": False}
+    named = Record("convolution", case, {}, "", DEVICES[1]).curve
+    assert named == "convolution//////bf16///convolution//dense/2/true/false///"
 
 
 @pytest.mark.parametrize("record", COUNTED, ids=str)

@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
+from benchmarks.gpu_sections import convolution as measured
+from benchmarks.gpu_sections import convolution_call
 from iomodel import InputError
 from iomodel.torch import OperatorCall, TensorArgument, TrafficReport, traffic
+from tests.support.gpu_records import DEVICES, timed
 
 GPU = "h100-sxm5"
 
@@ -71,6 +74,38 @@ def test_a_convolution_takes_the_time_of_its_products() -> None:
     assert large.seconds > 10 * small.seconds > 0
     exact = convolution((8, 512, 64, 64), (512, 512, 7, 7), (8, 512, 64, 64))
     assert traffic([exact], GPU).seconds > large.seconds
+
+
+def test_channels_that_lie_last_spare_the_changes_of_layout_around_products_of_16_bits() -> None:
+    def seconds(last: bool, **changes: Any) -> float:
+        case = {
+            "kind": "dense",
+            "axes": 2,
+            "batch": 8,
+            "in_channels": 64,
+            "out_channels": 64,
+            "size": 64,
+            "kernel": 3,
+            "stride": 1,
+            "groups": 1,
+            "padding": 1,
+            "dtype": "bf16",
+            "tf32": True,
+            "channels_last": last,
+        }
+        return traffic([convolution_call(case | changes)], GPU).seconds or 0.0
+
+    assert 0 < seconds(True) < seconds(False)
+    assert seconds(True, kernel=1, padding=0) == pytest.approx(seconds(False, kernel=1, padding=0))
+    assert seconds(True, in_channels=8) < seconds(True, in_channels=64) < seconds(True, dtype="fp32", tf32=False)
+    assert seconds(True, groups=64) < seconds(False, groups=64)  # depthwise
+
+
+def test_working_records_of_convolutions_are_met() -> None:
+    ratios = [measured(one, told=True).seconds / one.seconds for one in timed(False, "convolution", device=DEVICES[1])]
+    errors = sorted(abs(ratio - 1) for ratio in ratios)
+    assert len(errors) == 107
+    assert errors[53] < 0.13
 
 
 @pytest.mark.parametrize("device", ["t4", "v100-sxm2-16gb", "v100-sxm2-32gb", "gb10", "apple-m1", "apple-m4-max"])

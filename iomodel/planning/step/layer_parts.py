@@ -159,7 +159,7 @@ def ordered(mlp: MLPLayer, at: StepSetting, rows: int, weights: str) -> Iterator
     A rank of several groups received each of its rows; one of a single group copies those of its tokens.
     """
     tokens = min(rows, at.tokens) if at.layout.data_parallel == 1 else rows
-    if at.converts(stored(weights)[0]):
+    if at.converts(stored(weights)[0]) and not at.in_triton(stored(weights)[0]):
         launches = (("launch", CONVERTED_LAYER),)
         yield "kernels around experts of converted weights", "other", Span(CONVERTED_LAYER, 0, 0, 0, launches)
     yield at.rowwise("sort tokens by expert", "activation", mlp.experts_per_token)

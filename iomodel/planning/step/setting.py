@@ -10,6 +10,7 @@ from typing import ClassVar
 from iomodel.devices.rates import rates
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.attention_clock import AttentionClock
+from iomodel.planning.step.converted import converted_seconds
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.lora import Lora
@@ -40,8 +41,8 @@ class StepSetting:
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
-    adapters beside the linear layers. `absorbs` is True if attention on latents may absorb their expansion; `serves` if
-    the kernels are those of serving engines.
+    adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine. `absorbs`
+    is True if attention on latents may absorb their expansion; `serves` if the kernels are those of serving engines.
     """
 
     clock: LayerClock
@@ -63,6 +64,7 @@ class StepSetting:
     shared_keys: int = 0
     block_scales: bool = False
     lora: Lora | None = None
+    expert_kernels: str | None = None
     absorbs: ClassVar[bool] = True
     serves: ClassVar[bool] = True
 
@@ -151,12 +153,21 @@ class StepSetting:
         span = self.clock.linear(*layers, products=self._products(first))
         if first.groups > 1 and self.converts(first.weight_dtype):
             known = rates(self.clock.device, first.dtype)
-            span = replace(span, seconds=max(span.seconds, span.flops / (CONVERTED * known.peak)))
+            if self.in_triton(first.weight_dtype):
+                launch = self.clock.parameters.kernel_launch if known.launch is None else known.launch
+                least = launch + converted_seconds(layers, known, self.routing is None)
+            else:
+                least = span.flops / (CONVERTED * known.peak)
+            span = replace(span, seconds=max(span.seconds, least))
         return name, "linear", span
 
     def converts(self, weights: str) -> bool:
         """Check that the kernels of experts convert weights of four bits, because the device has no units for them."""
         return self.serves and WEIGHT_QUARTERS[weights] < 32 and not self.clock.device.compute.peak.fp4
+
+    def in_triton(self, weights: str) -> bool:
+        """Check that experts of a type are multiplied by Triton's kernel, which takes the work around products too."""
+        return weights == "mxfp4" and self.expert_kernels == "triton" and self.converts(weights)
 
     def _products(self, first: Linear) -> str:
         """Return the type in which a layer is multiplied, with scales for each block where the model has them."""
