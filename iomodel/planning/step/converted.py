@@ -37,16 +37,23 @@ def converted_seconds(layers: Sequence[Linear], known: Rates, drawn: bool) -> fl
     drawn : bool
         True if tokens draw their experts, so that those of one spread about the stated mean; False for exact numbers.
     """
+    mean = sum(layer.rows * layer.groups for layer in layers) / sum(layer.groups for layer in layers)
+    most = min(MOST, max(FEWEST, 1 << (ceil(mean) - 1).bit_length()))
+    sizes = [1 << power for power in range(FEWEST.bit_length() - 1, most.bit_length())]
+    return max(_with_blocks(layers, known, drawn, rows, None if rows == most else rows) for rows in sizes)
+
+
+def _with_blocks(layers: Sequence[Linear], known: Rates, drawn: bool, rows: int, fewer: int | None) -> float:
+    """Time the products in blocks of some rows, with at most `fewer` tokens of each expert.
+
+    More tokens never take less where the kernel passes to larger blocks: as many as fill the smaller ones bound them.
+    """
     if known.units is None or known.clock is None:
         return 0.0
-    first = layers[0]
-    mean = sum(layer.rows * layer.groups for layer in layers) / sum(layer.groups for layer in layers)
-    rows = min(MOST, max(FEWEST, 1 << (ceil(mean) - 1).bit_length()))
-    tiles = sum(
-        layer.groups * (expected_tiles(layer.rows, rows) if drawn else -(-layer.rows // rows)) for layer in layers
-    )
-    blocks = tiles * -(-first.out_features // COLUMNS)
-    weights = COLUMNS * first.in_features
+    held = [(layer.groups, layer.rows if fewer is None else min(fewer, layer.rows)) for layer in layers]
+    tiles = sum(times * (expected_tiles(tokens, rows) if drawn else -(-tokens // rows)) for times, tokens in held)
+    blocks = tiles * -(-layers[0].out_features // COLUMNS)
+    weights = COLUMNS * layers[0].in_features
     product = 2 * rows * weights / (known.sm_matrix or known.peak / known.units)
     return ceil(blocks / known.units) * (weights / (CONVERTED * known.clock) + product)
 
