@@ -69,12 +69,12 @@ def serving_fields(grid: ServingGrid) -> dict[str, dict[str, Any]]:
 
 
 def serving(grid: ServingGrid, progress: bool = False) -> dict[str, Any]:
-    """Compute the plans of a grid, as :func:`iomodel.plan` has them without an engine.
+    """Compute the plans of a grid, as :func:`iomodel.plan` has them.
 
     >>> grid = ServingGrid(model=("llama-3.1-8b",), hardware=("h100-sxm5",), gpus=(1,), prompt=(2048,), batch=(1, 9999))
     >>> one = serving(grid)["plans"]["llama-3.1-8b|h100-sxm5|1|2048"]
     >>> one["fits"], one["prefill_bound"], list(one["batches"])
-    (195, 'matrix', ['1'])
+    (182, 'matrix', ['1'])
     """
     points = list(product(grid.model, grid.hardware, grid.gpus, grid.prompt))
     watched_points = watched(points, len(points), progress, "plans")
@@ -90,7 +90,7 @@ def _plan(grid: ServingGrid, model: str, name: str, gpus: int, prompt: int) -> d
     """Compute the plans of one replica at the batches that fit, or state why none fits."""
     device = find_hardware(name)
     try:
-        service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus))
+        service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus)).on(device)
         memory, steps = service.memory(device), ReplicaSteps(service, device)
         if not memory.fits:
             return {"refused": str(no_room(service, device))}

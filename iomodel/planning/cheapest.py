@@ -74,6 +74,7 @@ def _simulated(
         layout=service.layout,
         memory_utilization=service.memory_utilization,
         overhead_bytes=service.overhead_bytes,
+        engine=service.engine,
         step_tokens=service.step_tokens,
         step_requests=service.step_requests,
         moe_backend=service.moe_backend,

@@ -20,6 +20,7 @@ from iomodel.planning.disaggregated_result import Disaggregation, Pool
 from iomodel.planning.formatting import seconds
 from iomodel.planning.layout_search import LayoutRate, Wanted, largest, rated
 from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
+from iomodel.planning.replica_figures import engine_host
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import ServiceOptions, takes
 from iomodel.planning.step.layout import Layout
@@ -167,7 +168,7 @@ def _prefilled(service: Service, device: Hardware, goal: Goal) -> Reached:
     """Compute the prefills of a replica; a link carries one cache at a time, beside the work of its device."""
     steps = ReplicaSteps(service, device)
     busy = _device_bytes(service) / goal.link / service.layout.data_parallel
-    return Reached(service, 1, steps.prefill_seconds()[0], 1 / max(steps.occupied(), busy))
+    return Reached(service, 1, steps.prefill_seconds()[0] + engine_host(steps), 1 / max(steps.occupied(), busy))
 
 
 def _decoded(service: Service, device: Hardware, goal: Goal) -> Reached | None:
@@ -199,6 +200,7 @@ def _best_pool(
     reached: Callable[[Service, Hardware, Goal], Reached | None],
 ) -> Reached:
     """Choose the layout of a pool: the fewest devices for the load, or the most requests per second and device."""
+    service = service.on(device)
     layouts = default_layouts(service, device, SERVER) if layout is None else [layout]
     laid = [service.laid_out(each) for each in layouts]
     for each in laid:
@@ -233,7 +235,7 @@ def _together(service: Service, prefill: Hardware, decode: Hardware, goal: Goal)
     if prefill is not decode or goal.load is None:
         return None
     limits = FrozenDict({} if goal.tpot == inf else {"tpot": goal.tpot})
-    options = rated(service, prefill, Wanted(load=goal.load, targets=limits))
+    options = rated(service.on(prefill), prefill, Wanted(load=goal.load, targets=limits))
     return options[0] if options else None
 
 

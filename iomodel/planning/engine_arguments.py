@@ -228,13 +228,13 @@ def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
     weights = {"weight_dtype": STATED.get(stated, stated)} if stated else {}
     caches = {**{word: STATED.get(word, word) for word in ("f16", "bf16", *BLOCK_CACHES)}, "f32": "fp32"}
     kv_dtype = _named("kv_dtype", own["keys"], {own["keys"]: types.pop()}, caches)
-    fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "memory_utilization": 1.0, **weights}
+    fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "engine": None, "memory_utilization": 1.0}
     followed = {*own.values(), *MODELS}
     limit = {}
     if (options.get(own["tokens"]) or "0") != "0":
         limit = {own["tokens"]: max(2, _integer(own["tokens"], options) // slots)}
     ignored = tuple(each for each in options if each not in followed)
-    return Command({**fields, **kv_dtype}, ignored, FrozenDict(limit))
+    return Command({**fields, **weights, **kv_dtype}, ignored, FrozenDict(limit))
 
 
 def _engine(command: object) -> tuple[OptionNames, list[str]]:

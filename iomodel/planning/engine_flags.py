@@ -94,10 +94,10 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     Examples
     --------
     >>> import iomodel
-    >>> found = iomodel.plan("llama-3-8b", "h100-sxm5", prompt=2048, output=256, batch=64)
+    >>> found = iomodel.plan("llama-3-8b", "h100-sxm5", prompt=2048, output=256, batch=64, engine="sglang")
     >>> iomodel.planning.engine_flags(found, "sglang").command  # doctest: +NORMALIZE_WHITESPACE
     'python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3-8B-Instruct --max-running-requests 64
-    --context-length 2304 --mem-fraction-static 0.875'
+    --context-length 2304 --mem-fraction-static 0.8342'
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {shown(plan)} given; allowed: the result of iomodel.plan")

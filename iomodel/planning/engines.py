@@ -16,7 +16,7 @@ an allocation of the engine; the constants were read from start-up logs among th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
@@ -162,6 +162,15 @@ OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 """Names of engines by the first word of their commands."""
 
 
+AUTO = "auto"
+"""Name of the engine that plans assume where none is given."""
+ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST)
+"""That engine: memory, blocks and batches of vLLM, which most servers run, and the host of engines that prepare a step
+meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614)."""
+NAMED = {AUTO: ASSUMED, "none": None}
+"""Names that stand for an assumption."""
+
+
 def command_name(engine: object) -> object:
     """Return the name of an engine in its command; anything else unchanged.
 
@@ -174,16 +183,28 @@ def command_name(engine: object) -> object:
 
 
 def as_engine(engine: object) -> Engine | None:
-    """Look up an engine by name; None stays None.
+    """Look up an engine by name; None and "none" are none.
 
     >>> as_engine("vllm").block
     16
     """
     if engine is None or isinstance(engine, Engine):
         return engine
+    if isinstance(engine, str) and engine in NAMED:
+        return NAMED[engine]
     if isinstance(engine, str) and (name := OTHER_NAMES.get(engine, engine)) in ENGINES:
         return ENGINES[name]
-    raise UnknownNameError("engine", engine, ENGINES)
+    raise UnknownNameError("engine", engine, (*NAMED, *ENGINES))
+
+
+def assumed_on(device: Hardware) -> Engine | None:
+    """Return the engine that a plan for a device assumes; none for a simulated device, or one without engines.
+
+    >>> from iomodel.devices.device import hardware
+    >>> assumed_on(hardware("mi300x")).name, assumed_on(hardware("tpu-v5e"))
+    ('vllm', None)
+    """
+    return None if device.simulated or ASSUMED.name not in engines_on(device) else ASSUMED
 
 
 def engines_on(device: Hardware) -> list[str]:

@@ -19,6 +19,7 @@ from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
 from iomodel.planning.formatting import gigabytes, layout_text, seconds
 from iomodel.planning.layout_search import LayoutRate, Wanted, rated
 from iomodel.planning.layouts import default_layouts
+from iomodel.planning.replica_figures import engine_host
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.layout import Layout
@@ -117,11 +118,11 @@ def fleet(
     given = layouts_of(layouts, asked.layout, served)
     options, refused = [], []
     for device in devices:
-        name = device.label
+        name, here = device.label, served.on(device)
         if minimised == "cost" and name not in known:
             raise InputError(f"price: none for {name}; allowed: a price for each device if objective = 'cost'")
-        for tried in given or default_layouts(served, device, most):
-            outcome = tried_on(served.laid_out(tried), device, targets, known.get(name), most, spare)
+        for tried in given or default_layouts(here, device, most):
+            outcome = tried_on(here.laid_out(tried), device, targets, known.get(name), most, spare)
             options += [outcome] if isinstance(outcome, FleetOption) else []
             refused += [outcome] if isinstance(outcome, Refusal) else []
     if not options:
@@ -157,7 +158,7 @@ def _steady(
     """Search the layouts of the best device at even arrivals; None where no batch keeps the targets."""
     device = next(device for device in devices if device.label == best.device)
     limits = FrozenDict({name: targets[name] for name in ("ttft", "tpot")})
-    options = rated(service, device, Wanted(load=targets["load"], targets=limits), layouts)
+    options = rated(service.on(device), device, Wanted(load=targets["load"], targets=limits), layouts)
     return options[0] if options else None
 
 
@@ -213,7 +214,7 @@ def replica(service: Service, device: Hardware, deviations: float) -> Replica:
     loads = steps.load_seconds() / service.layout.data_parallel  # one request after the other
     occupied = max(steps.occupied(), loads)
     fits = service.memory(device).fits
-    return Replica(steps.first_token_seconds(), occupied, step, service.steps, fits, deviations)
+    return Replica(steps.first_token_seconds() + engine_host(steps), occupied, step, service.steps, fits, deviations)
 
 
 def tried_on(

@@ -17,14 +17,14 @@ FEW = 16
 SHARE = 0.8
 """Share of the working rows within an interval [-]."""
 TPOT = {
-    ("dense", "few"): (0.97, 1.09),
-    ("dense", "many"): (0.35, 1.13),
-    ("experts", "few"): (0.93, 1.38),
-    ("experts", "many"): (0.93, 1.24),
+    ("dense", "few"): (0.98, 1.10),
+    ("dense", "many"): (0.37, 1.14),
+    ("experts", "few"): (0.93, 1.39),
+    ("experts", "many"): (0.93, 1.30),
 }
-"""Ratios of measured to predicted times per token: 17, 27, 31 and 35 rows [-]."""
-TTFT = {"dense": (0.90, 1.23), "experts": (0.89, 5.95)}
-"""The same of first tokens of a server: 8 and 15 rows [-]."""
+"""Ratios of measured to predicted times per token: 17, 27, 31 and 34 rows [-]."""
+TTFT = {"dense": (0.89, 1.10), "experts": (1.00, 6.53)}
+"""The same of first tokens of a server: 8 and 14 rows [-]."""
 
 
 def kind_of_model(model: ModelSpec) -> str:

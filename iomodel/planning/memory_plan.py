@@ -127,11 +127,11 @@ def memory_plan(
     if prompt is None and output is None:
         command = read_command(str(model)) if is_command(model) else Command({}, ())
         prompt, output = _longest(command, spec)
-        if is_command(model) and "engine" not in command.arguments:  # llama.cpp allocates a cache of any length
+        if is_command(model) and command.arguments.get("engine") is None:  # llama.cpp allocates a cache of any length
             spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
         command = command._replace(ignored=tuple(each for each in command.ignored if each not in command.limit))
         ignored = (command.passed_over,) if command.ignored else ()
-    served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service)
+    served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service).on(device)
     if asked.layout is None:
         devices = SERVER if asked.own["count"] is None else as_integer("count", asked.own["count"])
         served = with_least_layout(served, device, devices)

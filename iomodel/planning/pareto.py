@@ -174,6 +174,7 @@ def _searched(
 ) -> Iterator[tuple[Hardware, Service]]:
     """List the services with the layouts given, or with those of the search on each device."""
     for device, service in product(devices, services):
+        service = service.on(device)
         for layout in default_layouts(service, device, most) if layouts is None else layouts:
             yield device, service.laid_out(layout)
 

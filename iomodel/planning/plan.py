@@ -112,7 +112,7 @@ def plan(
     if not isinstance(sensitivity, bool):
         raise InputError(f"sensitivity: {shown(sensitivity)} given; allowed: True or False")
     device = as_device(hardware)
-    served = as_service(model, prompt, output, asked.layout or Layout(), **asked.service)
+    served = as_service(model, prompt, output, asked.layout or Layout(), **asked.service).on(device)
     wanted = as_wanted(asked.own["count"], load, asked.own["batch"], clients, as_targets(ttft, tpot))
     options = best_layout(served, device, wanted) if asked.layout is None else []
     if options:

@@ -1,15 +1,14 @@
 """Plans of many loads at once, from steps at knots: approximate, and hundreds of times as fast as single plans.
 
-Steps are computed at powers of two of the batch, at four contexts for each factor of two and where windows are full,
-and at the lengths of prompts between which a plan interpolates. All of a plan but the decode steps at contexts between
-knots is then what :func:`iomodel.plan` says.
+Batches and lengths of prompts are interpolated between the same knots as in a single plan, with an engine and without.
+All of a plan but the decode steps at contexts between the knots of :mod:`iomodel.planning.load_steps` is then what
+:func:`iomodel.plan` says. Plans with a prefix cache are computed one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -25,12 +24,12 @@ from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.fleet import as_devices
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.layout_search import EQUAL, candidates
-from iomodel.planning.replica_figures import figures
+from iomodel.planning.load_steps import LoadSteps
+from iomodel.planning.replica_figures import figures, load_figures
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.planning.steps import ReplicaSteps, around, between
 
 MOST_PLANS = 10_000_000
 """Most plans of one call."""
@@ -184,7 +183,7 @@ def plan_array(
     columns = _blank(prompts.size)
     for place, device in enumerate(devices):
         here = np.flatnonzero(places.ravel() == place)
-        for column, values in _best(served, device, flat.at(here), devices_given, asked.layout).items():
+        for column, values in _best(served.on(device), device, flat.at(here), devices_given, asked.layout).items():
             columns[column][here] = values
     missing = np.flatnonzero(np.isnan(columns["ttft"]))
     if len(missing) and infeasible == "raise":
@@ -280,23 +279,40 @@ def _figures(service: Service, device: Hardware, loads: _Loads) -> dict[str, Any
     if not len(good):
         return found
     part, sizes = loads.at(good), batch[good]
-    alike = service.engine is None and service.prefix_cache is None
-    values = (_at_knots if alike else _one_by_one)(service, device, part, sizes)
+    values = (_at_knots if service.prefix_cache is None else _one_by_one)(service, device, part, sizes)
     for name, column in {**values, "batch": sizes, "fits": fits[0][good]}.items():
         found[name][good] = column
     return found
 
 
 def _fits(service: Service, device: Hardware, loads: _Loads) -> tuple[Any, Any]:
-    """Compute the requests that fit, and those that a replica takes, once for each number of tokens."""
+    """Compute the requests that fit, and those that a replica takes.
+
+    Requests of more tokens never fit more often, so that as many fit between two numbers of tokens with the same fits.
+    """
     totals, places = np.unique(loads.prompt + loads.output, return_inverse=True)
-    sized = [replace(service, prompt=max(1, int(total) - 1), output=1) for total in totals]
-    fits = np.array([(one.memory(device).fits, one.most_requests(device)) for one in sized]).T
-    return fits[0][places], fits[1][places]
+    fits = np.full(len(totals), -1)
+
+    def known(place: int) -> int:
+        if fits[place] < 0:
+            sized = replace(service, prompt=max(1, int(totals[place]) - 1), output=1)
+            fits[place] = sized.memory(device).fits
+        return int(fits[place])
+
+    spans = [(0, len(totals) - 1)]
+    while spans:
+        first, last = spans.pop()
+        if known(first) == known(last):
+            fits[first : last + 1] = known(first)
+        elif last - first > 1:
+            middle = (first + last) // 2
+            spans += [(first, middle), (middle, last)]
+    most = {several: service.at_once(device, several) for several in np.unique(fits).tolist()}
+    return fits[places], np.array([most[several] for several in fits.tolist()])[places]
 
 
 def _one_by_one(service: Service, device: Hardware, loads: _Loads, batch: Any) -> dict[str, Any]:
-    """Compute the figures of plans with an engine or a prefix cache, each as in a plan of its own."""
+    """Compute the figures of plans with a prefix cache, each as in a plan of its own."""
     rows = [
         figures(replace(service, prompt=int(prompt), output=int(output)), device, int(size))
         for prompt, output, size in zip(loads.prompt, loads.output, batch, strict=True)
@@ -306,87 +322,14 @@ def _one_by_one(service: Service, device: Hardware, loads: _Loads, batch: Any) -
 
 
 def _at_knots(service: Service, device: Hardware, loads: _Loads, batch: Any) -> dict[str, Any]:
-    """Compute the figures of plans from steps at knots, as :func:`iomodel.planning.replica_figures.figures` does."""
-    last = int((loads.prompt + loads.output).max())
-    spanned = replace(service, prompt=int(loads.prompt.min()), output=last - int(loads.prompt.min()))
-    steps, groups = ReplicaSteps(spanned, device), service.layout.data_parallel
-    prefill, stage = _prefills(steps, loads.prompt)
-    decodes = loads.output - 1
-    step = _mean_decodes(steps, loads, batch)
-    occupied = stage / groups
-    cycle = decodes * step + batch * occupied
-    waiting = np.maximum(0.0, batch / groups - 1) / np.maximum(1, decodes) * occupied * groups
-    first = np.minimum(prefill + waiting, cycle)
-    several = np.maximum(1, decodes)
-    tpot = np.where(decodes > 0, np.maximum(step, (cycle - first) / several), np.nan)
-    rate = batch / cycle
-    return {
-        "ttft": np.maximum(prefill, first),
-        "ttft_alone": prefill,
-        "step": step,
-        "tpot": tpot,
-        "cycle_per_token": np.where(decodes > 0, cycle / several, 0.0),
-        "requests_per_second": rate,
-        "tokens_per_second": rate * loads.output,
-    }
-
-
-def _prefills(steps: ReplicaSteps, prompts: Any) -> tuple[Any, Any]:
-    """Compute prefills and their longest stages, once for each length, drafts and host included [s]."""
-    lengths, places = np.unique(prompts, return_inverse=True)
-
-    @cache
-    def timed(tokens: int) -> tuple[float, ...]:
-        drafts = 0.0 if steps.draft is None else steps.draft.prefill(tokens).seconds
-        one = steps.chunk(tokens, tokens)
-        more = drafts + steps.host_seconds
-        return one.seconds + more, one.stage_seconds + more
-
-    seconds, stages = np.array([between(int(length), timed) for length in lengths]).T
-    return seconds[places], stages[places]
-
-
-def _mean_decodes(steps: ReplicaSteps, loads: _Loads, batch: Any) -> Any:
-    """Compute the mean decode step of each output [s]: the integral between knots of batch and context."""
-    service = steps.service
-    contexts = np.array(_contexts(steps))
-    each = 1.0 if service.speculation is None else service.speculation.tokens_per_step
-    low = np.array([1 << (int(size).bit_length() - 1) for size in batch])
-    high = np.where(low == batch, low, 2 * low)
-    first, last = loads.prompt + 1, loads.prompt + np.maximum(1, loads.output - 1)
-    sizes = np.unique([low, high])
-    means = []
-    for size in sizes:
-        times = np.array([steps.decode_step_seconds(int(size), int(context)) for context in contexts])
-        means.append(_mean(contexts, (times + steps.host_seconds) / each, first, last))
-    table, here = np.array(means), np.arange(len(batch))
-    below, above = (table[np.searchsorted(sizes, ends), here] for ends in (low, high))
-    return below + (np.maximum(below, above) - below) * (batch - low) / low
-
-
-def _mean(knots: Any, values: Any, first: Any, last: Any) -> Any:
-    """Average a function that is linear between knots over spans; over an empty span it is the value there."""
-    sums = np.concatenate([[0.0], np.cumsum(np.diff(knots) * (values[1:] + values[:-1]) / 2)])
-
-    def integral(x: Any) -> Any:
-        place = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
-        start, height = knots[place], values[place]
-        slope = (values[place + 1] - height) / (knots[place + 1] - start)
-        return sums[place] + (x - start) * (height + slope * (x - start) / 2)
-
-    span = last - first
-    return np.where(span > 0, (integral(last) - integral(first)) / np.maximum(1, span), np.interp(first, knots, values))
-
-
-def _contexts(steps: ReplicaSteps) -> list[int]:
-    """List contexts of decode steps: four for each factor of two, and those at which a window fills."""
-    first, last = steps.service.contexts
-    edges = {edge for span in steps.bends() for edge in span}
-    knots, tokens = {first, max(last, first + 1)} | edges, first
-    while tokens < last:
-        tokens = around(tokens + 1)[1]
-        knots |= {min(tokens, last)}
-    return sorted(knots)
+    """Compute the figures of plans from steps at knots, those of one output token apart."""
+    found = {name: np.full(len(batch), np.nan) for name in COLUMNS}
+    for here in (loads.output == 1, loads.output > 1):
+        if here.any():
+            steps = LoadSteps(service, device, loads.prompt[here], loads.output[here])
+            for name, values in load_figures(steps, batch[here]).items():
+                found[name][here] = np.nan if values is None else values
+    return found
 
 
 @strict

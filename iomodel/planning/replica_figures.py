@@ -21,15 +21,16 @@ which every request ends once; with more clients than requests in the batch, a r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from iomodel.common.results import column
 from iomodel.devices.device import Hardware
 from iomodel.planning.engines import Engine
 from iomodel.planning.formatting import rate, seconds
 from iomodel.planning.service import Service
-from iomodel.planning.step.step_result import StepTime
-from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.steps import ReplicaSteps, around
 
 LAUNCH = 15e-6
 """Host time per kernel of a prefill [s]: Llama 2 7B on an A100 under TensorRT-LLM with 128 tokens, a calibration row of
@@ -41,14 +42,19 @@ REQUEST = 15e-3
 """Time of a request in the server [s]: time to the first token of Llama 3.1 70B on H200 and B200, calibration rows."""
 
 
-def prefill_host(prefill: StepTime, launch: float = LAUNCH) -> float:
+def prefill_host(steps: ReplicaSteps, launch: float = LAUNCH) -> Any:
     """Compute the host time of a prefill [s]."""
-    return launch * sum(part.times for part in prefill.parts)
+    return launch * steps.prefilled().kernels
 
 
-def server_host(prefill: StepTime) -> float:
+def engine_host(steps: ReplicaSteps) -> Any:
+    """Compute the host time of a request before its first token under the engine of a service; 0 without one [s]."""
+    return 0.0 if steps.service.engine is None else prefill_host(steps)
+
+
+def server_host(steps: ReplicaSteps) -> Any:
     """Compute the host time of a request before its first token, in a server and an eager framework [s]."""
-    return REQUEST + prefill_host(prefill, EAGER)
+    return REQUEST + prefill_host(steps, EAGER)
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,8 @@ class Figures:
 class Cycle(NamedTuple):
     """Time in which every request of a batch ends once, and the part of it before the first token of a request [s]."""
 
-    seconds: float
-    first: float
+    seconds: Any
+    first: Any
 
 
 def figures(service: Service, device: Hardware, batch: int, clients: int | None = None) -> Figures:
@@ -100,87 +106,106 @@ def figures(service: Service, device: Hardware, batch: int, clients: int | None 
     the time of its longest stage counts, not that of the entire prefill. With an engine, prompts share steps as in
     :mod:`iomodel.planning.replica_figures`. Loads of cached tokens run beside the steps, one request after the other.
     """
-    steps = ReplicaSteps(service, device)
+    found: dict[str, Any] = {}
+    for name, value in load_figures(ReplicaSteps(service, device), batch, clients).items():
+        found[name] = None if value is None else float(value)
+    return Figures(batch, **found)
+
+
+def load_figures(steps: ReplicaSteps, batch: Any, clients: int | None = None) -> dict[str, Any]:
+    """Compute the figures of one load, or arrays of those of loads that all decode, or that all have one token.
+
+    Parameters
+    ----------
+    steps : ReplicaSteps
+        Steps of the replica, for one load or for several.
+    batch : int or array of int
+        Requests decoded together [-].
+    clients : int, optional
+        Clients of the replica, in a server.
+    """
+    engine, several = steps.service.engine, np.maximum(1, steps.decodes)
     step = steps.decode_seconds(batch)
-    if service.engine is not None and service.layout.pipeline_parallel == 1:
-        cycle = cycle_with_engine(steps, service.engine, step, batch)
+    if engine is not None and steps.service.layout.pipeline_parallel == 1:
+        cycle = cycle_with_engine(steps, engine, step, batch)
     else:
         cycle = _cycle(steps, step, batch)
-    loads = batch * steps.load_seconds() / service.layout.data_parallel  # beside the steps
-    whole = max(cycle.seconds, loads)
+    whole = np.maximum(cycle.seconds, batch * steps.load_seconds() / steps.groups)  # loads beside the steps
     rate = batch / whole
-    first = min(cycle.first, whole)
-    tpot = max(step, (whole - first) / service.steps) if service.steps else None
-    waiting = whole * (max(0, (clients or batch) - batch) / batch)
-    host = 0.0 if service.engine is None else prefill_host(steps.prefill())
-    host = host if clients is None else server_host(steps.prefill())
+    first = np.minimum(cycle.first, whole)
+    waiting = whole * (np.maximum(0, (batch if clients is None else clients) - batch) / batch)
+    host = engine_host(steps) if clients is None else server_host(steps)
     alone = steps.first_token_seconds() + host
-    each = whole / service.steps if service.steps else 0.0
-    ttft = max(alone, first + host) + waiting
-    return Figures(batch, ttft, step, tpot, rate, rate * service.output, alone, each)
+    decoding = np.any(steps.decodes)
+    return {
+        "ttft": np.maximum(alone, first + host) + waiting,
+        "step": step,
+        "tpot": np.maximum(step, (whole - first) / several) if decoding else None,
+        "requests_per_second": rate,
+        "tokens_per_second": rate * steps.output,
+        "ttft_alone": alone,
+        "cycle_per_token": whole / several if decoding else 0.0,
+    }
 
 
-def together(batch: float, decodes: int) -> float:
+def together(batch: Any, decodes: Any) -> Any:
     """Return the mean number of other prompts that wait with a prompt: those of requests that end with the same step.
 
-    >>> together(64, 21), together(64, 0)
+    >>> float(together(64, 21)), float(together(64, 0))
     (3.0, 63.0)
     """
-    return max(0.0, batch - 1) / max(1, decodes)
+    return np.maximum(0.0, batch - 1) / np.maximum(1, decodes)
 
 
-def _cycle(steps: ReplicaSteps, step: float, batch: int) -> Cycle:
+def _cycle(steps: ReplicaSteps, step: Any, batch: Any) -> Cycle:
     """Compute the cycle of an engine that prefills one prompt after the other, before any decode step."""
-    service, occupied = steps.service, steps.occupied()
-    groups = service.layout.data_parallel
-    waiting = together(batch / groups, service.steps) * occupied * groups
-    return Cycle(service.steps * step + batch * occupied, steps.first_token_seconds() + waiting)
+    occupied, groups = steps.occupied(), steps.groups
+    waiting = together(batch / groups, steps.decodes) * occupied * groups
+    return Cycle(steps.decodes * step + batch * occupied, steps.first_token_seconds() + waiting)
 
 
-def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: int) -> Cycle:
+def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any) -> Cycle:
     """Compute the cycle of an engine that prefills prompts together, or beside decode steps.
 
     Parameters
     ----------
     steps : ReplicaSteps
-        Steps of the replica; all data-parallel groups run each step together.
+        Steps of the replica, for one load or for several; all data-parallel groups run each step together.
     engine : Engine
         The engine.
-    step : float
+    step : float or array of float
         Mean decode step of the batch [s].
-    batch : int
+    batch : int or array of int
         Requests in the replica [-].
     """
-    service = steps.service
-    groups, decodes, computed = service.layout.data_parallel, service.steps, steps.computed
-    budget = service.limits(steps.device)[0]
+    groups, decodes, computed = steps.groups, steps.decodes, steps.computed
+    budget = steps.service.limits(steps.device)[0]
     each = batch / groups
-    ending = each / decodes if decodes else each
-    drafted = each * steps.drafted_seconds()
+    ending = each / np.maximum(1, decodes)
+    drafted, alone = steps.drafted_seconds(), steps.drafted_seconds() + steps.load_seconds()
     waiting = 1 + together(each, decodes)
-    if not engine.mixes or not decodes:
-        prompts = max(1, min(budget // computed, int(ending)))
-        prefill = steps.prefill_seconds(groups * prompts)[0]
-        first = max(1.0, waiting / prompts) * prefill + steps.drafted_seconds() + steps.load_seconds()
-        return Cycle(decodes * step + each / prompts * prefill + drafted, first)
-    room = max(1.0, budget - each)
-    tokens = min(room, max(computed, ending * computed))
+    if not engine.mixes or not np.any(decodes):
+        prompts = np.maximum(1, np.minimum(budget // computed, np.floor(ending)))
+        prefill = steps.at_batches(prompts, lambda part, size: part.prefill_seconds(groups * size)[0], around)
+        first = np.maximum(1.0, waiting / prompts) * prefill + alone
+        return Cycle(decodes * step + each / prompts * prefill + each * drafted, first)
+    room = np.maximum(1.0, budget - each)
+    tokens = np.minimum(room, np.maximum(computed, ending * computed))
     shared = each * computed / tokens
-    mixed = mixed_seconds(steps, batch, int(tokens))
-    first = max(1.0, waiting * computed / tokens) * mixed + steps.drafted_seconds() + steps.load_seconds()
-    return Cycle(max(0.0, decodes - shared) * step + shared * mixed + drafted, first)
+    mixed = mixed_seconds(steps, batch, np.floor(tokens))
+    waits = waiting * computed  # prompts that wait together share a step
+    first = np.maximum(1.0, waits / room) * mixed_seconds(steps, batch, np.floor(np.minimum(room, waits))) + alone
+    return Cycle(np.maximum(0.0, decodes - shared) * step + shared * mixed + each * drafted, first)
 
 
-def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:
+def mixed_seconds(steps: ReplicaSteps, batch: Any, tokens: Any) -> Any:
     """Time a step with the decoded tokens of a batch and `tokens` tokens of prompts in each group [s].
 
-    Everything but attention takes the time of both kinds of tokens together.
+    Everything but attention and the output layer takes the time of both kinds of tokens together.
     """
-    service, groups = steps.service, steps.service.layout.data_parallel
-    decode = steps.decode(batch, sum(service.contexts) // 2)
-    rows = tokens + -(-batch // groups)
-    products = steps.products_seconds(rows, groups)
-    own = steps.prefill(batch=groups)
-    outputs = steps.output_seconds(batch) - steps.output_seconds(groups) if batch > groups else 0.0
-    attention = decode.attention_seconds + own.attention_seconds * tokens / steps.computed
-    return products + attention + outputs + steps.host_seconds
+    groups = steps.groups
+    rows = steps.service.tokens_at_once * -(-batch // groups)
+    products = steps.products_seconds(tokens + rows, groups)
+    prompts = steps.prefilled(groups).attention * tokens / steps.computed
+    decoded = steps.at_batches(batch, lambda part, size: part.beside(size))
+    return products + prompts + decoded + steps.host_seconds

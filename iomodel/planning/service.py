@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,10 +21,13 @@ from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import (
+    ASSUMED,
+    AUTO,
     ENGINES,
     Engine,
     Reserve,
     as_engine,
+    assumed_on,
     check_architecture,
     reserve,
     seen_capacity,
@@ -71,7 +74,7 @@ class Service:
     overhead_bytes : int or None
         Memory for anything but weights and cache on each device [B]; None for 2 GiB, or the estimate for the engine.
     engine : Engine or None
-        Engine whose memory, blocks and batches are assumed.
+        Engine whose memory, blocks and batches are assumed; :meth:`on` a device where none was given.
     step_tokens, step_requests : int or None
         Most tokens and most requests of a step; None for those of the engine.
     moe_backend : str or None
@@ -167,6 +170,11 @@ class Service:
         kept = known_kv_dtype(dtype or served(self.model.dtype))
         return RequestMemory(self.layout, kept, page, self.shared_tokens, self.engine, self.model.state_dtype)
 
+    def on(self, device: Hardware) -> Service:
+        """Return the service with the engine that is assumed on a device, unless the engine was given."""
+        assumed = assumed_on(device)
+        return self if self.engine != ASSUMED or assumed == ASSUMED else replace(self, engine=assumed)
+
     @cached_property
     def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:
         return BoundedCache(DEVICES)
@@ -199,27 +207,28 @@ class Service:
         return self.step_tokens or usual[0], self.step_requests or usual[1]
 
     def _fullest(self, device: Hardware) -> Fit:
-        layers = stage_layers(self.model, self.layout)
-        stages = [self._stage(device, place, some) for place, some in enumerate(layers)]
+        divided = self.layout.pipeline_parallel > 1
+        counted = [Counter(some) for some in stage_layers(self.model, self.layout)] if divided else [self.model.counted]
+        stages = [self._stage(device, place, some) for place, some in enumerate(counted)]
         filled = [stage for stage in stages if stage.request_bytes or stage.left < 0]
         if not filled:
             name = shown_name(self.name)
             raise InputError(f"model: {name} keeps nothing of a request; allowed: a model with attention or a state")
         return min(filled, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
 
-    def _stage(self, device: Hardware, place: int, layers: Sequence[DecoderLayer]) -> Fit:
-        """Compute the memory of a device in one stage; drafts are computed in the last."""
-        counted, draft = Counter(layers), self.draft
-        weights = self.weights.of_stage(layers, place)
+    def _stage(self, device: Hardware, place: int, counted: Mapping[DecoderLayer, int]) -> Fit:
+        """Compute the memory of a device in one stage of some layers; drafts are computed in the last."""
+        draft = self.draft
+        weights = self.weights.of_stage(counted, place)
         request, shared = self.requests.own(counted, self.tokens), self.requests.of_prefix(counted)
         if draft is not None and self.speculation is not None and place == self.layout.pipeline_parallel - 1:
             own = self.speculation.draft == OWN
-            weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.layers, 0)
+            weights += draft.weights.of_further_layer() if own else draft.weights.of_stage(draft.model.counted, 0)
             request += draft.requests.own(draft.model.counted, self.tokens)
             shared += draft.requests.of_prefix(draft.model.counted)
         padded = self._padding(device, counted)
         weights += padded
-        kept = self._reserve(device, layers, weights)
+        kept = self._reserve(device, counted, weights)
         if self.overhead_bytes is not None:
             kept = Reserve(kept.usable, self.overhead_bytes, None, None)
         blocks = self.requests.blocks(counted)
@@ -276,7 +285,7 @@ class Service:
         backend = self.moe_backend or usual_backend(self.engine, device)
         return padded_bytes(narrow, self.model.hidden_size, self.layout, backend)
 
-    def _reserve(self, device: Hardware, layers: Sequence[DecoderLayer], weights: int) -> Reserve:
+    def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
         if self.engine is None:
             share = Fraction(repr(self.memory_utilization or UTILIZATION))
@@ -317,7 +326,7 @@ def as_service(
     lora = options.get("lora")
     check_lora(lora, spec)
     check_cache(spec, types["kv_dtype"])
-    engine = as_engine(options.get("engine"))
+    engine = as_engine(options.get("engine", AUTO))
     if engine is not None:
         engine.check_cache(spec, layout)
     return Service(

@@ -12,6 +12,7 @@ from iomodel.common.keywords import refuse_unknown
 
 if TYPE_CHECKING:
     from iomodel.algorithms import AlgorithmLike
+    from iomodel.planning.engines import Engine
     from iomodel.planning.prefix_cache import PrefixCache
     from iomodel.planning.speculation import Speculation
     from iomodel.planning.step.lora import Lora
@@ -21,6 +22,8 @@ MARK = "**service"
 """The entry of a docstring in whose place the options are listed."""
 WIDTH, SPACE = 112, "    "
 """Width of the lines of a docstring, and indentation of its entries."""
+DEFAULTS = {"engine": "auto"}
+"""Defaults of options other than None."""
 
 
 class StepOptions(TypedDict, total=False):
@@ -41,7 +44,7 @@ class CapacityOptions(StepOptions, total=False):
 
     memory_utilization: float | None
     overhead_bytes: int | str | None
-    engine: str | None
+    engine: Engine | str | None
     step_tokens: int | None
     step_requests: int | None
     moe_backend: str | None
@@ -76,7 +79,8 @@ class ServiceOptions(CapacityOptions, total=False):
     overhead_bytes : int, optional
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
-        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
+        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm"; by default
+        "auto", vLLM on devices that it runs on. None is a server that divides nothing.
     step_tokens : int, optional
         Most tokens of a step of the engine, ``max_num_batched_tokens`` of vLLM; by default its own [tokens].
     step_requests : int, optional
@@ -129,7 +133,7 @@ class PlanOptions(ServiceOptions, LayoutOptions, total=False):
 
 
 class ServiceOption(NamedTuple):
-    """One option; its default is None.
+    """One option.
 
     `kind` is its type in the words of a docstring, `annotation` its type in the words of a signature.
     """
@@ -138,6 +142,7 @@ class ServiceOption(NamedTuple):
     kind: str
     annotation: str
     doc: str
+    default: str | None = None
 
 
 @cache
@@ -145,7 +150,7 @@ def options_of(group: type) -> dict[str, ServiceOption]:
     """Return the options of a group by name, in the order of its signature.
 
     >>> options_of(StepOptions)["page_size"][1:]
-    ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].')
+    ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].', None)
     """
     entries = [cleandoc(one.__doc__ or "").partition("----------\n")[2] for one in (ServiceOptions, LayoutOptions)]
     docs: dict[str, list[str]] = {}
@@ -160,7 +165,7 @@ def options_of(group: type) -> dict[str, ServiceOption]:
     found = {}
     for name, annotation in group.__annotations__.items():
         kind, *texts = docs.get(name, [""])  # Python -OO has no docstrings
-        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, " ".join(texts))
+        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, " ".join(texts), DEFAULTS.get(name))
     return found
 
 
@@ -170,7 +175,7 @@ def takes(group: type) -> Callable[[F], F]:
     def listing(function: F) -> F:
         options, own = options_of(group).values(), signature(function)
         flat = [
-            Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=option.annotation)
+            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
             for option in options
         ]
         shown: Any = function

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import log2
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from iomodel.common.cache import BoundedCache
 from iomodel.devices.device import Hardware
@@ -73,12 +75,20 @@ PER_OCTAVE = 4
 """Lengths of prefills that are computed for each factor of two."""
 
 
-def around(tokens: int) -> tuple[int, int]:
-    """Return the lengths at and after a number of tokens that prefills are computed for.
+LENGTHS = np.array(sorted({int(2 ** (power / PER_OCTAVE)) for power in range(62 * PER_OCTAVE)}))
+"""These lengths [tokens]."""
+
+
+def around(tokens: Any) -> tuple[Any, Any]:
+    """Return the lengths at and after numbers of tokens that prefills are computed for; arrays for an array.
 
     >>> around(2048), around(1000)
     ((2048, 2048), (861, 1024))
     """
+    if isinstance(tokens, np.ndarray):
+        place = np.searchsorted(LENGTHS, tokens)
+        exact = LENGTHS[place] == tokens
+        return LENGTHS[np.where(exact, place, place - 1)], LENGTHS[place]
     power = int(PER_OCTAVE * log2(tokens)) - 1
     low = tokens
     while True:
@@ -88,26 +98,82 @@ def around(tokens: int) -> tuple[int, int]:
         low, power = high, power + 1
 
 
-def between(tokens: int, timed: Callable[[int], tuple[float, ...]]) -> tuple[float, ...]:
-    """Interpolate times between the lengths around a number of tokens; they never fall [s]."""
+def powers(batch: Any) -> tuple[Any, Any]:
+    """Return the powers of two at and after batches; arrays for an array.
+
+    >>> powers(64), powers(100)
+    ((64, 64), (64, 128))
+    """
+    if isinstance(batch, np.ndarray):
+        low = np.exp2(np.frexp(batch)[1] - 1).astype(np.int64)
+        return low, np.where(low == batch, low, 2 * low)
+    least = 1 << (int(batch).bit_length() - 1)
+    return least, least if least == batch else 2 * least
+
+
+Knots = Callable[[Any], tuple[Any, Any]]
+"""Numbers at and after others, such as :func:`powers` and :func:`around`."""
+
+
+def between(tokens: Any, timed: Callable[[int], tuple[float, ...]]) -> tuple[Any, ...]:
+    """Interpolate times between the lengths around numbers of tokens; they never fall [s].
+
+    >>> between(96, lambda length: (2.0 * length,)), between(np.array([96, 64]), lambda length: (2.0 * length,))
+    ((192.0,), (array([192., 128.]),))
+    """
     low, high = around(tokens)
+    if isinstance(tokens, np.ndarray):
+        share = (tokens - low) / np.maximum(1, high - low)
+        lengths, places = np.unique([low, high], return_inverse=True)
+        below, above = np.array([timed(int(length)) for length in lengths]).T[:, places.reshape(2, -1)].swapaxes(0, 1)
+        return tuple(below + np.maximum(0.0, above - below) * share)
     if low == high:
         return timed(low)
     share = (tokens - low) / (high - low)
     return tuple(first + max(0.0, last - first) * share for first, last in zip(timed(low), timed(high), strict=True))
 
 
+class Prefill(NamedTuple):
+    """Times of a prefill, of its longest stage and of its attention, drafts and host apart [s], and its kernels [-]."""
+
+    seconds: Any
+    stage: Any
+    attention: Any
+    kernels: Any
+
+
 class ReplicaSteps:
-    """The steps of one replica."""
+    """The steps of one replica for one load; :class:`iomodel.planning.load_steps.LoadSteps` has those for many."""
 
     def __init__(self, service: Service, device: Hardware) -> None:
         self.service, self.device = service, device
         self.draft = None if service.draft is None else ReplicaSteps(service.draft, device)
+        self._prefills: dict[int, Prefill] = {}
 
     @property
-    def computed(self) -> int:
-        """Tokens of a prompt of the service that its prefill computes: those that are not cached [-]."""
-        return self.service.prompt - self.service.cached(self.service.prompt)
+    def cached(self) -> int:
+        """Tokens of a prompt of the service that are cached before its prefill [-]."""
+        return self.service.cached(self.service.prompt)
+
+    @property
+    def computed(self) -> Any:
+        """Tokens of a prompt of the service that its prefill computes [-]."""
+        return self.service.prompt - self.cached
+
+    @property
+    def output(self) -> Any:
+        """Tokens of an output of the service [-]."""
+        return self.service.output
+
+    @property
+    def decodes(self) -> Any:
+        """Decode steps of a request of the service [-]."""
+        return self.output - 1
+
+    @property
+    def groups(self) -> int:
+        """Data-parallel groups of ranks with separate requests [-]."""
+        return self.service.layout.data_parallel
 
     @property
     def host_seconds(self) -> float:
@@ -122,40 +188,47 @@ class ReplicaSteps:
         keys = prompt or self.service.prompt
         return self.chunk(keys - self.service.cached(keys), keys, batch)
 
-    def prefill_seconds(self, batch: int = 1) -> tuple[float, float]:
+    def prefill_seconds(self, batch: int = 1) -> tuple[Any, Any]:
         """Compute the time of prefills of the service and of their longest stage [s], between lengths that fill tiles.
 
         Tokens in the prefix cache are keys of each length. The device waits for its host once.
         """
-        seconds, stage = self._prefilled(batch)
-        return seconds + self.host_seconds, stage + self.host_seconds
+        prefill = self.prefilled(batch)
+        return prefill.seconds + self.host_seconds, prefill.stage + self.host_seconds
 
-    def _prefilled(self, batch: int = 1) -> tuple[float, float]:
-        cached = self.service.prompt - self.computed
+    def prefilled(self, batch: int = 1) -> Prefill:
+        """Compute prefills of the service once for each batch, between lengths that fill tiles."""
+        if batch not in self._prefills:
+            self._prefills[batch] = self._prefilled(batch)
+        return self._prefills[batch]
+
+    def _prefilled(self, batch: int) -> Prefill:
 
         def timed(tokens: int) -> tuple[float, ...]:
-            step = self.chunk(tokens, tokens + cached, batch)
-            return step.seconds, step.stage_seconds
+            step = self.chunk(tokens, tokens + self.cached, batch)
+            return step.seconds, step.stage_seconds, step.attention_seconds, step.kernels
 
-        seconds, stage = between(self.computed, timed)
-        return seconds, stage
+        return Prefill(*between(self.computed, timed))
 
-    def products_seconds(self, rows: int, batch: int) -> float:
-        """Compute the time of all but attention in steps with new tokens [s], between lengths that fill tiles."""
+    def products_seconds(self, rows: Any, batch: int) -> Any:
+        """Compute the time of all but attention and the output layer in steps with new tokens [s].
+
+        It is interpolated between lengths that fill tiles.
+        """
 
         def timed(tokens: int) -> tuple[float, ...]:
             step = self.chunk(tokens, tokens, batch)
-            return (step.seconds - step.attention_seconds,)
+            return (step.seconds - step.attention_seconds - step.output_seconds,)
 
         return between(rows, timed)[0]
 
-    def first_token_seconds(self) -> float:
+    def first_token_seconds(self) -> Any:
         """Compute the time of a prefill of the service [s], that of its drafts and of loads from other memories too."""
         return self.load_seconds() + self.prefill_seconds()[0] + self.drafted_seconds()
 
-    def drafted_seconds(self) -> float:
+    def drafted_seconds(self) -> Any:
         """Compute the time in which the model that computes drafts, if there is one, prefills a prompt [s]."""
-        return 0.0 if self.draft is None else self.draft._prefilled()[0]
+        return 0.0 if self.draft is None else self.draft.prefilled().seconds
 
     def load_seconds(self) -> float:
         """Compute the time to load what a prompt finds cached in the memory of the host and on disk [s].
@@ -182,16 +255,27 @@ class ReplicaSteps:
         timed = [steps.chunk(queries, keys, batch) for steps in (self, self.draft) if steps is not None]
         return sum(each.seconds for each in timed), sum(attended_seconds(each) for each in timed)
 
-    def output_seconds(self, rows: int) -> float:
-        """Compute the time of the output layer and its norm, for one token of each of some sequences [s]."""
-        return self._step(rows, 1, 1).seconds - self._step(rows, 1, 1, "none").seconds
+    def output_seconds(self, rows: int, context: int = 1) -> float:
+        """Compute the time of the output layer and its norm, for one token of each of some sequences [s].
 
-    def occupied(self) -> float:
+        It is the same at any context; that of a step which is computed anyway costs nothing.
+        """
+        return self._step(rows, 1, context).output_seconds
+
+    def occupied(self) -> Any:
         """Compute the time that a prefill keeps the replica [s]: its longest stage over all groups of ranks.
 
         A prompt occupies one data-parallel group; each of the others takes another prompt meanwhile.
         """
-        return (self.prefill_seconds()[1] + self.drafted_seconds()) / self.service.layout.data_parallel
+        return (self.prefill_seconds()[1] + self.drafted_seconds()) / self.groups
+
+    def at_batches(self, batch: Any, timed: Callable[[ReplicaSteps, int], Any], knots: Knots = powers) -> Any:
+        """Interpolate times between knots around a batch, by default powers of two; they never fall [s]."""
+        low, high = knots(batch)
+        below = timed(self, low)
+        if low == high:
+            return below
+        return below + max(0.0, timed(self, high) - below) * (batch - low) / (high - low)
 
     def decode(self, batch: int, context: int) -> StepTime:
         """Time one step for each request of a batch with `context` visible keys, including the new one.
@@ -206,22 +290,30 @@ class ReplicaSteps:
         shared = self.service.shared_tokens if cache is not None and cache.cascade else 0
         part = -(-batch // self.service.layout.pipeline_parallel)
         logits: Logits = "all" if more else "last"
-        return self._step(part, 1 + more, context + more, logits, shared)
+        return self._step(part, 1 + more, self._within(context, more), logits, shared)
 
-    def decode_seconds(self, batch: int) -> float:
+    def _within(self, context: int, more: int) -> int:
+        """Return the keys of a step that verifies drafts; all tokens of a step are in one chunk."""
+        layers = self.service.model.counted if more else ()
+        chunks = [layer.attention.chunk for layer in layers if layer.attention is not None]
+        return min([context + more, *(-(-context // chunk) * chunk for chunk in chunks if chunk)])
+
+    def decode_seconds(self, batch: Any) -> Any:
         """Compute the mean time between tokens of a request, over the output [s]; see :meth:`decode_step_seconds`.
 
         With speculation it is the time of a step over its expected tokens; the host is included.
         """
-        speculation = self.service.speculation
-        each = 1.0 if speculation is None else speculation.tokens_per_step
-        low = 1 << (batch.bit_length() - 1)
-        sizes = (low,) if low == batch else (low, 2 * low)
-        times = [
-            mean_between(self.bends(), lambda context, size=size: self.decode_step_seconds(size, context) / each)  # type: ignore[misc]
-            for size in sizes
-        ]
-        return times[0] + (max(times) - times[0]) * (batch - low) / low + self.host_seconds / each
+        each = 1.0 if self.service.speculation is None else self.service.speculation.tokens_per_step
+        return self.at_batches(batch, lambda steps, size: steps.mean_decode(size, each)) + self.host_seconds / each
+
+    def mean_decode(self, batch: int, each: float) -> Any:
+        """Average the decode steps of a batch over the output, each for some tokens [s]."""
+        return mean_between(self.bends(), lambda context: self.decode_step_seconds(batch, context) / each)
+
+    def beside(self, batch: int) -> Any:
+        """Compute attention and the output layer of a decode step of a batch in the middle of the output [s]."""
+        middle = sum(self.service.contexts) // 2
+        return self.decode(batch, middle).attention_seconds + self.output_seconds(batch, middle)
 
     def decode_step_seconds(self, batch: int, context: int) -> float:
         """Compute the time between decode steps of a request [s], that of drafts too.
@@ -252,6 +344,12 @@ class ReplicaSteps:
         """
         first, last = self.service.contexts
         cuts = {first * GROWN**power for power in range(1, 1 + int(log2(last / first) / log2(GROWN)))}
+        ends = sorted(cut for cut in cuts | self.full(first, last) if first <= cut < last)[:CUTS]
+        return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
+
+    def full(self, first: int, last: int) -> set[int]:
+        """List contexts that fill a window, a chunk or the choice of an indexer; chunks from `first` to `last`."""
+        cuts: set[int] = set()
         for layer in self.service.model.counted:
             if layer.attention is None:
                 continue
@@ -260,8 +358,7 @@ class ReplicaSteps:
             cuts |= {kept.topk} if kept is not None else set()
             cuts |= {window} if window else set()
             cuts |= set(range(-(-first // chunk) * chunk, last, chunk)) if chunk else set()
-        ends = sorted(cut for cut in cuts if first <= cut < last)[:CUTS]
-        return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
+        return cuts
 
     def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
         service, model, device = self.service, self.service.model, self.device

@@ -10,7 +10,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.planning.engines import GIB, STEP_HOST
+from iomodel.planning.engines import ASSUMED, GIB, STEP_HOST
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import NETWORK, Layout, has_experts
 from iomodel.planning.step.links import ACHIEVED, with_nodes
@@ -39,14 +39,13 @@ def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layou
     """List what answers for some devices and layouts assume, and leave out."""
     tried, dtype = list(layouts), service.types.get("dtype") or served(service.model.dtype)
     assumed, left_out = {}, {}
-    several, nodes, real = any(layout.devices > 1 for layout in tried), False, False
+    several, nodes = any(layout.devices > 1 for layout in tried), False
     for device in devices:
         name = device.label
-        real |= not device.simulated
         nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
         stated, left_out[name] = _of_rates(device, dtype)
-        assumed[name] = (*stated, *_unsourced(device, dtype, several))
-    return Trust(tuple(_common(service, tried, nodes, real)), FrozenDict(assumed), FrozenDict(left_out))
+        assumed[name] = (*_of_engine(service.on(device), device), *stated, *_unsourced(device, dtype, several))
+    return Trust(tuple(_common(service, tried, nodes)), FrozenDict(assumed), FrozenDict(left_out))
 
 
 @per_device
@@ -61,16 +60,24 @@ def _network(layout: Layout) -> bool:
     return layout.nodes(layout.devices) > 1 and layout.network_bandwidth is None
 
 
-def _common(service: Service, layouts: list[Layout], nodes: bool, real: bool) -> Iterator[str]:
-    """List the assumptions that do not depend on the device."""
-    if service.engine is not None:
-        yield f"memory, blocks, batches and time of the host as under {service.engine.name}"
+def _of_engine(service: Service, device: Hardware) -> Iterator[str]:
+    """List the assumptions about the engine on a device."""
+    engine = service.engine
+    if engine == ASSUMED:
+        yield f"the engine is {engine.name}: its memory, blocks and batches"
+        yield HOST
+    elif engine is not None:
+        yield f"memory, blocks, batches and time of the host as under {engine.name}"
     else:
         share = f"{100 * UTILIZATION:g} % of the memory" if service.memory_utilization is None else ""
         less = f"{OVERHEAD / GIB:g} GiB for anything but weights and cache" if service.overhead_bytes is None else ""
         if share or less:
             yield ", less ".join(part for part in (share, less) if part)
-        yield HOST if real else NO_HOST
+        yield NO_HOST if device.simulated else HOST
+
+
+def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[str]:
+    """List the assumptions that do not depend on the device."""
     if has_experts(service.model):
         yield "tokens choose experts at random, each as often as the others"
     if any(layout.devices > 1 for layout in layouts):

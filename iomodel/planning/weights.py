@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -65,8 +65,11 @@ class ReplicaWeights:
         """True if matrices have the types of the release."""
         return self.weight_dtype is None
 
-    def of_stage(self, layers: Sequence[DecoderLayer], place: int) -> int:
-        """Compute the weights of the fullest rank of a stage, those of adapters included [B]."""
+    def of_stage(self, layers: Iterable[DecoderLayer], place: int) -> int:
+        """Compute the weights of the fullest rank of a stage, those of adapters included [B].
+
+        Layers are listed, or counted in a mapping.
+        """
         hidden, types = self.model.hidden_size, self.types
         total = self._outside(first=place == 0, last=place == self.layout.pipeline_parallel - 1)
         for layer, times in Counter(layers).items():

@@ -25,7 +25,7 @@ def made(name="llama-3.2-1b", device=H100, count=1, layout=Layout(), **fields): 
 
 def test_by_hand():
     found = made("llama-3.1-70b", count=8, layout=Layout(tensor_parallel=4), batch=64, weight_dtype="fp8",
-                 kv_dtype="fp8", page_size=16, prefix_cache=PrefixCache(hit_rate=0.5))  # fmt: skip
+                 kv_dtype="fp8", page_size=16, prefix_cache=PrefixCache(hit_rate=0.5), engine=None)  # fmt: skip
     commands = {name: engine_flags(found, name) for name in ENGINES}
     assert commands["vllm"].command == (
         "vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 4 --max-num-seqs 64 --max-model-len 528 "

@@ -13,7 +13,7 @@ from iomodel.planning.step.layout import Layout
 from tests.support.inside import main
 
 TINY, H100, H200 = "llama-3.2-1b", "h100-sxm5", "h200-sxm"
-CHAT = {"prompt": 1024, "output": 64}
+CHAT = {"prompt": 1024, "output": 64, "engine": None}
 
 
 @pytest.mark.parametrize("name", [TINY, "gemma-3-27b", "deepseek-v2-lite", "qwen3-next-80b-a3b"])
@@ -21,7 +21,7 @@ def test_the_bytes_are_those_of_the_prompt(name):
     at = {"link": 1e10, "batch": 1, "page_size": 16, "weight_dtype": "fp8"}
     layouts = {"prefill_layout": Layout(), "decode_layout": Layout()}
     spec = model(name)
-    found = disaggregate(name, H200, H200, prompt=300, output=2, **at, **layouts)
+    found = disaggregate(name, H200, H200, prompt=300, output=2, engine=None, **at, **layouts)
     assert found.kv_bytes == spec.kv_bytes(300, None, 16) + spec.index_bytes(300, None, 16) + spec.state_bytes()
 
 
@@ -31,7 +31,7 @@ def test_by_hand():
     assert found.kv_bytes == 1024 * per_token
     assert found.device_bytes == found.kv_bytes  # one device prefills
     assert found.transfer_seconds == 1024 * per_token / 2e10
-    alone = plan(TINY, H100, batch=1, prompt=1024, output=1)
+    alone = plan(TINY, H100, batch=1, prompt=1024, output=1, engine=None)
     shared = plan(TINY, H200, count=2, layout=Layout(tensor_parallel=2), batch=32, **CHAT)
     assert found.ttft == found.prefill.seconds == alone.ttft
     assert found.decode.seconds == shared.figures.step
@@ -80,7 +80,7 @@ def test_faults_are_told_in_one_line(change, error, message):
 
 def test_the_command(capsys):
     typed = f"disaggregate {TINY} --prefill {H100} --decode {H200} --link 2e10 --prompt 1024 --output 64 --batch 32"
-    more = "--load 400 --decode-tensor-parallel 2 --price h100-sxm5=2 --price h200-sxm=3 --json"
+    more = "--engine none --load 400 --decode-tensor-parallel 2 --price h100-sxm5=2 --price h200-sxm=3 --json"
     assert main(shlex.split(f"{typed} {more}")) == 0
     layout = Layout(tensor_parallel=2)
     at = {"link": 2e10, "batch": 32, "load": 400.0, "decode_layout": layout, "price": {H100: 2.0, H200: 3.0}}

@@ -32,8 +32,8 @@ def test_a_rank_holds_every_nth_token() -> None:
     """61 layers of 576 elements in fp8; ranks hold whole pages."""
     tokens = LONG["prompt"] + LONG["output"]
     for ranks in (1, 2, 4, 8):
-        assert made(ranks=ranks).memory.request_bytes == 61 * 576 * -(-tokens // ranks)
-    paged = made(ranks=8, page_size=64, prompt=16_385).memory
+        assert made(ranks=ranks, engine=None).memory.request_bytes == 61 * 576 * -(-tokens // ranks)
+    paged = made(ranks=8, page_size=64, prompt=16_385, engine=None).memory
     assert paged.request_bytes == 61 * 576 * 64 * 33  # 2,057 tokens
     assert paged.cache_ranks == 8
     assert paged.tokens == 8 * paged.blocks

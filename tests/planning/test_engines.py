@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from iomodel import UnknownNameError, hardware, model
 from iomodel.errors import SpecError
+from iomodel.planning.disaggregated import disaggregate
 from iomodel.planning.engines import (
     CONTEXT,
     ENGINES,
@@ -17,11 +18,15 @@ from iomodel.planning.engines import (
     SEEN,
     STEP_HOST,
     activation_bytes,
+    assumed_on,
     static_share,
     step_limits,
 )
 from iomodel.planning.fleet import fleet
+from iomodel.planning.memory_plan import memory_plan
+from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
+from iomodel.planning.plan_array import plan_array
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import EAGER, LAUNCH, REQUEST, cycle_with_engine, figures, mixed_seconds
 from iomodel.planning.service import as_service
@@ -29,6 +34,7 @@ from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
+from tests.support.strategies import at_most
 
 H100, TINY, LLAMA = "h100-sxm5", "llama-3.2-1b", "llama-3.1-8b"
 SEEN_H100 = int(SEEN * 80 * 2**30)
@@ -158,13 +164,14 @@ def test_drafts_prefill_every_prompt(engine, output):
 def test_a_mixed_step_by_hand():
     steps = ReplicaSteps(service("vllm", TINY, prompt=512, output=64), hardware(H100))
     assert steps.host_seconds == ENGINES["vllm"].step_host > 0
-    mixed = mixed_seconds(steps, 96, 512) - steps.host_seconds
-    decode, prefill = steps.decode(96, sum(steps.service.contexts) // 2), steps.prefill()
-    assert max(decode.seconds, prefill.seconds) < mixed < decode.seconds + prefill.seconds
-    rows = steps.chunk(512 + 96, 512 + 96)
+    mixed = mixed_seconds(steps, 128, 596) - steps.host_seconds  # 724 rows and 128 requests are knots
+    decode, prefill = steps.decode(128, sum(steps.service.contexts) // 2), steps.prefill()
+    assert max(decode.seconds, prefill.seconds) < mixed < decode.seconds + prefill.seconds * 596 / 512
+    rows = steps.chunk(724, 724)
     products = rows.seconds - rows.attention_seconds
-    outputs = steps.output_seconds(96) - steps.output_seconds(1)
-    assert mixed == pytest.approx(products + decode.attention_seconds + prefill.attention_seconds + outputs)
+    outputs = steps.output_seconds(128) - steps.output_seconds(1)
+    attention = decode.attention_seconds + prefill.attention_seconds * 596 / 512
+    assert mixed == pytest.approx(products + attention + outputs)
 
 
 def test_host_time_is_before_the_first_token():
@@ -175,7 +182,7 @@ def test_host_time_is_before_the_first_token():
     assert served.step == pytest.approx(alone.step + waits, rel=0.01)  # blocks of 16 tokens aside
     run = {"prompt": 512, "output": 8, "concurrency": 1, "requests": 20}
     with_engine = simulate(TINY, H100, engine="sglang", **run)
-    without = simulate(TINY, H100, policy="prefill-first", **run)
+    without = simulate(TINY, H100, policy="prefill-first", engine=None, **run)
     assert with_engine.ttft.mean - without.ttft.mean == pytest.approx(REQUEST + EAGER * kernels, rel=1e-6)
     assert with_engine.policy == "prefill-first"
     assert simulate(TINY, H100, engine="vllm", **run).policy == "chunked"
@@ -188,6 +195,51 @@ def test_plan_and_fleet_take_an_engine():
     assert found.memory.block == 16
     targets = {"load": 20.0, "ttft": 0.5, "tpot": 0.05, **chat}
     least = fleet(LLAMA, H100, engine="vllm", **targets).best
-    assert least.fits < fleet(LLAMA, H100, **targets).best.fits
+    assert least.fits < fleet(LLAMA, H100, engine=None, **targets).best.fits
     with pytest.raises(UnknownNameError, match="engine: 'vlm' is unknown; did you mean 'vllm'"):
         plan(LLAMA, H100, engine="vlm", **chat)
+
+
+# The engine that is assumed
+
+
+@at_most(8)
+@given(
+    st.sampled_from([TINY, LLAMA, "gpt-oss-20b", "gemma-3-4b"]),
+    st.sampled_from([H100, "mi300x", "l40s", "tpu-v5p"]),
+    st.integers(1, 2000),
+    st.integers(2, 300),
+)
+def test_a_plan_without_an_engine_names_the_one_that_it_assumes(name, device, prompt, output):
+    asked = {"model": name, "hardware": device, "prompt": prompt, "output": output, "count": 1, "layout": Layout()}
+    found, known = plan(**asked), assumed_on(hardware(device))
+    assert found == plan(**asked, engine="auto")
+    assert found.engine == (None if known is None else "vllm")
+    assert any(text.startswith("the engine is vllm") for text in found.assumed) == (known is not None)
+    bare = plan(**asked, engine=None)
+    assert (found == bare) == (known is None)
+    assert bare == plan(**asked, engine="none")
+    if known is not None:
+        told = plan(**asked, engine="vllm")
+        assert found.memory == told.memory  # the host alone differs
+        assert found.ttft <= told.ttft
+        assert found.figures.step == pytest.approx(told.figures.step - 5e-4)
+
+
+def test_every_verb_assumes_the_same_engine():
+    asked = {"prompt": 512, "output": 64, "layout": Layout()}
+    found = plan(TINY, H100, **asked)
+    for answer in (
+        memory_plan(TINY, H100, **asked),
+        simulate(TINY, H100, concurrency=2, requests=4, **asked),
+        fleet(TINY, H100, load=1, ttft=5, tpot=1, **asked).best,
+        disaggregate(TINY, H100, H100, link=1e10, **asked).decode,
+    ):
+        fits = answer.memory.fits if hasattr(answer, "memory") else answer.fits
+        assert fits == found.memory.fits
+    point = pareto(TINY, H100, batches=[found.batch], **asked).front[0]
+    many = plan_array(TINY, H100, **asked)
+    assert (point.ttft, point.tpot) == (found.ttft, found.tpot)
+    assert (float(many.ttft), int(many.fits)) == (pytest.approx(found.ttft), found.memory.fits)
+    alone = plan(TINY, H100, prompt=512, output=1, layout=Layout(), batch=1)
+    assert disaggregate(TINY, H100, H100, link=1e10, **asked).ttft == alone.ttft

@@ -24,13 +24,13 @@ from tests.support.inside import main
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 ALONE = (Layout(),)
-CHAT = {"prompt": 1024, "output": 128}
+CHAT = {"prompt": 1024, "output": 128, "engine": None}
 ASKED = {"load": 100, "ttft": 0.2, "tpot": 0.02, "layouts": ALONE, **CHAT}
 PRICES = {H100: 2.5, A100: 1.5}
 
 
 def service(name=TINY, prompt=1024, output=128, layout=Layout()):  # noqa: B008 - frozen
-    return as_service(name, prompt, output, layout, memory_utilization=0.9, overhead_bytes=OVERHEAD)
+    return as_service(name, prompt, output, layout, memory_utilization=0.9, overhead_bytes=OVERHEAD, engine=None)
 
 
 def line(start, slope):
@@ -327,7 +327,7 @@ def test_the_command(capsys, typed, code, text):
 
 def test_the_command_says_what_the_library_says(capsys):
     typed = "--load 100 --ttft 200ms --tpot 0.02 --hardware h100-sxm5 --price h100-sxm5=2.5 --max-count 1 --json"
-    assert main(shlex.split(f"{SHORT} {typed}")) == 0
+    assert main(shlex.split(f"{SHORT} --engine none {typed}")) == 0
     asked = {**ASKED, "layouts": None, "max_devices": 1}
     assert json.loads(capsys.readouterr().out) == fleet(TINY, H100, price={H100: 2.5}, **asked).to_dict()
 

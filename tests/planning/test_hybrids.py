@@ -84,7 +84,7 @@ COMPRESSED = model(
 
 
 def service(spec, **types):
-    return as_service(spec, 16, 4, **types, memory_utilization=0.9, overhead_bytes=0)
+    return as_service(spec, 16, 4, **types, memory_utilization=0.9, overhead_bytes=0, engine=None)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -212,8 +212,8 @@ def test_ranks_divide_heads_and_states():
 
 
 def test_a_plan_counts_the_state_once_for_a_request():
-    short = plan(DELTA, H100, prompt=100, output=10, batch=4)
-    long = plan(DELTA, H100, prompt=1000, output=10, batch=4)
+    short = plan(DELTA, H100, prompt=100, output=10, batch=4, engine=None)
+    long = plan(DELTA, H100, prompt=1000, output=10, batch=4, engine=None)
     token = 2 * 2 * 64 * 2  # one layer with K and V of two heads
     assert short.memory.request_bytes == DELTA.state_bytes() + 110 * token
     assert long.memory.request_bytes - short.memory.request_bytes == 900 * token
@@ -242,4 +242,6 @@ def test_the_recommended_type_of_the_cache_is_used():
     spec = model({**SMALL, "model_type": "llama", "quantization_config": scheme})
     assert step(spec, H100, batch=1, q_len=1, kv_len=64).kv_dtype == "fp8"
     assert step(spec, H100, batch=1, q_len=1, kv_len=64, kv_dtype="bf16").kv_dtype == "bf16"
-    assert plan(spec, H100, prompt=16, output=4, batch=1).memory.token_bytes * 2 == spec.kv_bytes_per_token()
+    assert (
+        plan(spec, H100, prompt=16, output=4, batch=1, engine=None).memory.token_bytes * 2 == spec.kv_bytes_per_token()
+    )

@@ -10,7 +10,7 @@ from iomodel import InputError, Layout, Lora
 from tests.support.inside import main
 
 MODEL, DEVICE = "llama-3.1-8b", "h100-sxm5"
-CHAT = {"prompt": 512, "output": 64}
+CHAT = {"prompt": 512, "output": 64, "engine": None}
 ATTENTION = [(4096, 4096), (4096, 1024), (4096, 1024), (4096, 4096)]
 MLP = [(4096, 14336), (4096, 14336), (14336, 4096)]
 

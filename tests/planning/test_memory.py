@@ -23,7 +23,7 @@ LAYOUTS = [
 def test_what_fits_fits_every_stage_and_one_more_fits_not_all(name, layout):
     if layout.expert_parallel > 1 and name != "gpt-oss-120b":
         layout = Layout(tensor_parallel=2)
-    service = as_service(name, 4000, 500, layout, memory_utilization=0.9, overhead_bytes=2**31)
+    service = as_service(name, 4000, 500, layout, memory_utilization=0.9, overhead_bytes=2**31, engine=None)
     memory = service.memory(hardware("h200-sxm"))
     assert memory.fits > 0
 

@@ -50,7 +50,7 @@ def test_points_are_plans():
     for one in points[::7]:
         kinds = {"weight_dtype": one.weight_dtype, "kv_dtype": one.kv_dtype}
         alone = plan(TINY, one.device, layout=one.layout, count=one.devices, batch=one.batch, **kinds, **CHAT)
-        assert (one.ttft, one.tpot, one.fits) == (alone.ttft, alone.tpot, alone.memory.fits)
+        assert (one.ttft, one.tpot, one.fits) == (alone.ttft, alone.tpot, min(alone.memory.fits, 1024))
         assert one.tokens_per_second_per_device == alone.tokens_per_second / one.devices
         assert one.joules_per_token == pytest.approx(
             hardware(one.device).power.tdp.value * one.devices / alone.tokens_per_second
@@ -89,7 +89,7 @@ def test_the_cheapest_keeps_the_targets():
 
 
 def test_a_percentile_is_that_of_a_simulation():
-    at = {"prompt": 512, "output": 16}
+    at = {"prompt": 512, "output": 16, "engine": None}
     asked = {"layouts": [Layout()], "batches": [1, 2, 4, 8], **at}
     found = pareto(TINY, H100, ttft=0.0075, tpot=0.004, percentile="p90", **asked)
     kept = {}

@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
-from functools import cache, wraps
+from functools import cache, partial, wraps
 
 import numpy as np
 import pytest
@@ -32,14 +32,15 @@ H100 = "h100-sxm5"
 CAP = 80 * 2**30
 USABLE = CAP * 9 // 10
 TINY = "llama-3.2-1b"
-CHAT = {"prompt": 2048, "output": 256}
+CHAT = {"prompt": 2048, "output": 256, "engine": None}
 
 
-made = cache(plan)
+made = cache(partial(plan, engine=None))
 
 
 def service(name=TINY, prompt=2048, output=256, layout=Layout(), overhead=OVERHEAD, **types):  # noqa: B008 - frozen
-    return as_service(name, prompt, output, layout, **types, memory_utilization=0.9, overhead_bytes=overhead)
+    types = {"engine": None, "memory_utilization": 0.9, "overhead_bytes": overhead, **types}
+    return as_service(name, prompt, output, layout, **types)
 
 
 # What fits, by hand
@@ -174,7 +175,7 @@ def test_laws_of_what_fits(data):
 
 
 def test_the_utilization_is_exact():
-    share = as_service(TINY, 2048, 256, memory_utilization=0.7, overhead_bytes=0)
+    share = as_service(TINY, 2048, 256, memory_utilization=0.7, overhead_bytes=0, engine=None)
     assert share.memory(hardware(H100)).usable == int(Fraction(7, 10) * CAP)
 
 
@@ -303,7 +304,7 @@ def test_sensitivities_are_differences():
 
 def test_a_device_without_a_figure_has_no_sensitivity_of_it():
     device = edited(hardware(H100), {"compute.units": None})
-    found = plan(TINY, device, batch=1, prompt=64, output=4, sensitivity=True)
+    found = plan(TINY, device, batch=1, prompt=64, output=4, sensitivity=True, engine=None)
     assert [row.resource for row in found.sensitivities] == ["HBM bandwidth", "HBM capacity", "matrix peak"]
 
 

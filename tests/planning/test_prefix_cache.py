@@ -21,7 +21,7 @@ from iomodel.planning.step.step import step
 from tests.support.inside import main
 
 TINY, H100 = "llama-3.2-1b", "h100-sxm5"
-CHAT = {"prompt": 1024, "output": 64}
+CHAT = {"prompt": 1024, "output": 64, "engine": None}
 TARGETS = {"load": 20, "ttft": 0.5, "tpot": 0.05, "layouts": [Layout()]}
 
 
@@ -35,6 +35,7 @@ def service(name, prompt, output, cache=None, page=None, layout=Layout()):  # no
         memory_utilization=0.9,
         overhead_bytes=OVERHEAD,
         prefix_cache=cache,
+        engine=None,
     )
 
 
@@ -129,7 +130,7 @@ def test_one_request_of_a_simulation_has_the_times_of_a_plan(policy):
 def test_each_prompt_of_a_trace_has_its_own_hits():
     trace = {"arrival": [0.0, 10.0, 20.0], "prompt": [228, 1124, 612], "output": [4, 4, 4]}
     cache = PrefixCache(shared_tokens=100, hit_rate=0.5)
-    found = simulate(TINY, H100, arrivals=trace, prefix_cache=cache)
+    found = simulate(TINY, H100, arrivals=trace, prefix_cache=cache, engine=None)
     times = [step(TINY, H100, batch=1, q_len=prompt - cache.cached(prompt), kv_len=prompt).seconds for prompt in
              trace["prompt"]]  # fmt: skip
     assert found.ttft.mean == pytest.approx(np.mean(times) + STEP_HOST, rel=1e-9)

@@ -22,7 +22,7 @@ def test_options_are_flat_keywords_with_documentation(name):
     parameters = inspect.signature(function).parameters
     for option in options.values():
         parameter = parameters[option.name]
-        assert (parameter.kind, parameter.default) == (inspect.Parameter.KEYWORD_ONLY, None)
+        assert (parameter.kind, parameter.default) == (inspect.Parameter.KEYWORD_ONLY, option.default)
         assert option.doc.endswith(".")
         assert function.__doc__.count(f"\n{option.name} : {option.kind}\n") == 1
     assert "service" not in parameters

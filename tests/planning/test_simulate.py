@@ -26,7 +26,8 @@ from tests.support.inside import BANDWIDTH, main, matrix
 from tests.support.strategies import at_most
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
-CHAT = {"prompt": 1024, "output": 128}
+CHAT = {"prompt": 1024, "output": 128, "engine": None}
+PREFILLS = {"prompt": 1024, "output": 1}
 policies = st.sampled_from(POLICIES)
 lengths = st.tuples(st.integers(1, 3000), st.integers(1, 40))
 
@@ -69,9 +70,9 @@ def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, ba
 @example((90, 40), "prefill-first")  # the step jumps between two contexts of the plan's trapezoid rule
 def test_one_request_takes_the_times_of_a_plan(length, policy):
     prompt, output = length
-    planned = plan(TINY, H100, prompt=prompt, output=output, batch=1).figures
+    planned = plan(TINY, H100, prompt=prompt, output=output, batch=1, engine=None).figures
     alone = {"arrival": [7.5], "prompt": [prompt], "output": [output]}
-    result = simulate(TINY, H100, arrivals=alone, policy=policy)
+    result = simulate(TINY, H100, arrivals=alone, policy=policy, engine=None)
     assert result.ttft.mean == pytest.approx(planned.ttft, rel=1e-12)
     assert result.tpot.mean == pytest.approx(planned.step if output > 1 else 0.0, rel=0.01)
     assert result.latency.mean == pytest.approx(result.ttft.mean + (output - 1) * result.tpot.mean)
@@ -144,9 +145,19 @@ def test_host_time_is_added_to_each_step():
 @pytest.mark.parametrize("busy", [0.3, 0.7])
 def test_single_prompts_wait_as_in_a_queue_of_one_server(busy):
     """M/D/1: a mean wait of busy * p / (2 (1 - busy)), by Pollaczek and Khinchine; tolerance four standard errors."""
-    prefill = plan(TINY, H100, prompt=1024, output=1, batch=1).ttft
+    prefill = plan(TINY, H100, prompt=1024, output=1, batch=1, engine=None).ttft
     runs = [
-        simulate(TINY, H100, prompt=1024, output=1, token_budget=1024, load=busy / prefill, requests=5000, seed=seed)
+        simulate(
+            TINY,
+            H100,
+            prompt=1024,
+            output=1,
+            engine=None,
+            token_budget=1024,
+            load=busy / prefill,
+            requests=5000,
+            seed=seed,
+        )
         for seed in range(16)
     ]
     waits = np.array([run.ttft.mean - prefill for run in runs])
@@ -159,7 +170,7 @@ def test_single_prompts_wait_as_in_a_queue_of_one_server(busy):
 
 @pytest.mark.parametrize("busy", [0.1, 0.3, 0.5])
 def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
-    service = as_service(TINY, *CHAT.values(), memory_utilization=0.9, overhead_bytes=OVERHEAD)
+    service = as_service(TINY, 1024, 128, memory_utilization=0.9, overhead_bytes=OVERHEAD, engine=None)
     device = hardware(H100)
     queue = replica(service, device, 2.0)
     load = busy / queue.prefill
@@ -174,7 +185,7 @@ def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
 
 def steps_of(prompt, output):
     return ReplicaSteps(
-        as_service(TINY, prompt, output, memory_utilization=0.9, overhead_bytes=OVERHEAD), hardware(H100)
+        as_service(TINY, prompt, output, memory_utilization=0.9, overhead_bytes=OVERHEAD, engine=None), hardware(H100)
     )
 
 
@@ -219,7 +230,9 @@ def test_chunks_take_the_time_of_their_steps():
     steps = steps_of(5000, 1)
     ends = [*range(512, 5000, 512), 5000]
     exact = sum(steps.chunk(end - start, end).seconds + STEP_HOST for start, end in zip([0, *ends], ends, strict=False))
-    result = simulate(TINY, H100, prompt=5000, output=1, concurrency=1, requests=1, policy="chunked", token_budget=512)
+    result = simulate(
+        TINY, H100, prompt=5000, output=1, concurrency=1, requests=1, policy="chunked", token_budget=512, engine=None
+    )
     assert result.steps == len(ends)
     assert result.ttft.mean == pytest.approx(exact, rel=0.02)
 
@@ -237,7 +250,7 @@ def test_a_result_is_frozen_and_plain():
 
 def test_the_command_says_what_the_library_says(capsys, tmp_path):
     typed = f"simulate {TINY} --hardware {H100} --prompt 1024 --output 128 --load 5 --requests 20 --seed 3"
-    engine = "--policy chunked --token-budget 512 --batch 4 --host-seconds 2ms --tensor-parallel 1 --json"
+    engine = "--engine none --policy chunked --token-budget 512 --batch 4 --host-seconds 2ms --tensor-parallel 1 --json"
     assert main(shlex.split(f"{typed} {engine}")) == 0
     setting = {"policy": "chunked", "token_budget": 512, "batch": 4, "host_seconds": 0.002, "layout": Layout()}
     result = simulate(TINY, H100, load=5, requests=20, seed=3, **CHAT, **setting)

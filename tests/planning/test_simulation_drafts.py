@@ -14,7 +14,7 @@ from iomodel.planning.simulation.engine_run import decode_steps
 from iomodel.planning.steps import ReplicaSteps
 
 TINY, H100 = "llama-3.2-1b", "h100-sxm5"
-ALONE = {"prompt": 256, "output": 129, "concurrency": 1, "requests": 200}
+ALONE = {"prompt": 256, "output": 129, "concurrency": 1, "requests": 200, "engine": None}
 
 
 def drafting(tokens: int = 3, acceptance: float = 0.7, draft: str = "ngram") -> Speculation:
@@ -51,7 +51,7 @@ def test_a_request_alone_has_the_time_of_the_plan(draft):
     """The last step of a request may yield tokens too many, so that the expected time of a token is a little less."""
     drafts = drafting(draft=draft)
     found = iomodel.simulate("llama-3-8b", H100, speculation=drafts, **ALONE)
-    service = as_service("llama-3-8b", 256, 129, speculation=drafts)
+    service = as_service("llama-3-8b", 256, 129, speculation=drafts, engine=None)
     steps = ReplicaSteps(service, iomodel.hardware(H100))
     assert 1 < found.tpot.mean / steps.decode_seconds(1) < 1.03
     assert found.ttft.p50 == pytest.approx(steps.first_token_seconds(), rel=0.01)
@@ -83,10 +83,11 @@ def test_without_drafts_nothing_changes():
 
 def test_a_front_keeps_percentiles_with_drafts():
     front = {"prompt": 256, "output": 33, "batches": [1, 8], "replica_devices": 1, "tpot": 0.01, "percentile": "p90"}
+    front["engine"] = None
     drafts = drafting(3, 0.8)
     cheapest = iomodel.pareto(TINY, H100, speculation=drafts, **front).cheapest
     assert cheapest.batch == 8
-    alone = {"prompt": 256, "output": 33, "concurrency": 8, "batch": 8, "requests": 1600}
+    alone = {"prompt": 256, "output": 33, "concurrency": 8, "batch": 8, "requests": 1600, "engine": None}
     reached = iomodel.simulate(TINY, H100, speculation=drafts, **alone).tpot.p90
     assert iomodel.pareto(TINY, H100, speculation=drafts, **{**front, "tpot": 1.01 * reached}).cheapest.batch == 8
     below = {**front, "batches": [8], "tpot": 0.99 * reached}

@@ -40,8 +40,8 @@ def test_a_request_alone_is_a_batch_of_one():
 def test_memory_is_that_of_the_requests():
     """As many of the smaller request fit as the memory left over its bytes; both together reserve the bytes of both."""
     trace = {"arrival": [0.0, 0.0], "prompt": [64, 300], "output": [2, 3]}
-    result = iomodel.simulate("llama-3-8b", "h100-sxm5", arrivals=trace)
-    service = as_service("llama-3-8b", 300, 3, memory_utilization=0.9, overhead_bytes=2**31)
+    result = iomodel.simulate("llama-3-8b", "h100-sxm5", arrivals=trace, engine=None)
+    service = as_service("llama-3-8b", 300, 3, memory_utilization=0.9, overhead_bytes=2**31, engine=None)
     each = [service.requests.of_request(Counter(service.model.layers), tokens) for tokens in (66, 303)]
     assert result.batch == result.memory.left // each[0]
     assert result.largest_bytes == sum(each)

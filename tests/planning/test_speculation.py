@@ -20,7 +20,7 @@ from iomodel.planning.step.step import step
 from tests.support.inside import main
 
 TINY, BIG, H100 = "llama-3.2-1b", "llama-3-8b", "h100-sxm5"
-CHAT = {"prompt": 512, "output": 3}
+CHAT = {"prompt": 512, "output": 3, "engine": None}
 
 
 @given(st.integers(1, 20), st.integers(0, 100))
@@ -160,7 +160,7 @@ def test_faults_are_told_in_one_line(call, says):
 def test_the_options_of_the_command(capsys):
     typed = f"plan {TINY} --hardware {H100} --prompt 512 --output 3 --batch 8 --draft-tokens 2 --acceptance 0.75"
     drafts = Speculation(tokens=2, acceptance=0.75)
-    assert main([*shlex.split(typed), "--json"]) == 0
+    assert main([*shlex.split(typed), "--engine", "none", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == plan(TINY, H100, batch=8, speculation=drafts, **CHAT).to_dict()
     assert main([*shlex.split(typed), "--draft", "ngram"]) == 0
     assert "tokens of a step, of 1 and 2 drafts" in capsys.readouterr().out

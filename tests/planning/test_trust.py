@@ -62,9 +62,10 @@ def test_devices_of_a_search_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({}, "90 % of the memory, less 2 GiB for anything but weights and cache"),
-        ({"overhead_bytes": 0}, "90 % of the memory"),
-        ({"memory_utilization": 0.8}, "2 GiB for anything but weights and cache"),
+        ({"engine": None}, "90 % of the memory, less 2 GiB for anything but weights and cache"),
+        ({"engine": None, "overhead_bytes": 0}, "90 % of the memory"),
+        ({"engine": None, "memory_utilization": 0.8}, "2 GiB for anything but weights and cache"),
+        ({}, "the engine is vllm: its memory, blocks and batches"),
         ({"engine": "vllm"}, "memory, blocks, batches and time of the host as under vllm"),
         ({}, "0.6 ms of the host between steps"),
         ({"layout": Layout(tensor_parallel=2)}, "long transfers reach 80 % of the links"),
@@ -82,7 +83,7 @@ def test_each_assumption_is_stated_where_it_is_made(changes: dict[str, Any], tex
 
 
 def test_nothing_is_assumed_that_was_given() -> None:
-    given = planned(FULL, memory_utilization=0.8, overhead_bytes=0)
+    given = planned(FULL, engine=None, memory_utilization=0.8, overhead_bytes=0)
     assert given.assumed == ("0.6 ms of the host between steps",)
     wide = Layout(pipeline_parallel=2, devices_per_node=1, network_bandwidth=25e9)
     assert not any(line.startswith("a network") for line in planned(layout=wide).assumed)

@@ -75,7 +75,7 @@ def _suffix_attention(steps: ReplicaSteps, queries: Any, keys: Any) -> Any:
 
 def _prefill_attention(steps: ReplicaSteps, prompt: int) -> float:
     cached = steps.service.cached(prompt)
-    return between(prompt - cached, lambda tokens: (steps.chunk_seconds(tokens, tokens + cached)[1],))[0]
+    return float(between(prompt - cached, lambda tokens: (steps.chunk_seconds(tokens, tokens + cached)[1],))[0])
 
 
 def run(

@@ -15,7 +15,7 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.checked_numbers import as_real
-from iomodel.planning.engines import as_engine, step_host
+from iomodel.planning.engines import step_host
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layout_search import Wanted, rated
 from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_least_layout
@@ -124,7 +124,10 @@ def simulate(
     """
     model, told, own, ignored = of_command(model, service, layout=layout, batch=batch)
     asked = settled(simulate, told, arrivals=arrivals, batch=own["batch"], layout=own["layout"])
-    device, serving = as_device(hardware), as_engine(asked.service.get("engine"))
+    device = as_device(hardware)
+    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths, scale)
+    served = _service(model, arriving, asked.layout, asked.service).on(device)
+    serving = served.engine
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
     tokens = asked.service.get("step_tokens") if token_budget is None else token_budget
@@ -133,8 +136,6 @@ def simulate(
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
     host = step_host(serving, device) if host_seconds is None else as_real("host_seconds", host_seconds, zero=True)
     most = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
-    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths, scale)
-    served = _service(model, arriving, asked.layout, asked.service)
     if asked.layout is None:
         served = _laid_out(served, device, most)
     _check_layout(served.layout)
@@ -150,7 +151,7 @@ def simulate(
     scheduler = Scheduler(arriving.concurrency or 0, memory.left, together, budget, each, chunked, host)
     totals, (ttft, tpot, latency) = run(served, device, arriving, need, scheduler, int(seed))
     if serving is not None:
-        waited = server_host(ReplicaSteps(served, device).prefill())
+        waited = server_host(ReplicaSteps(served, device))
         ttft, latency = ttft + waited, latency + waited
     assumed, left_out = trust(served, [device], [served.layout]).of(device)
     assumed = tuple(text for text in assumed if text not in (HOST, NO_HOST))  # stated with the time of a step

@@ -32,7 +32,7 @@ from iomodel.planning.step.step_arguments import (
     types_of,
     with_precision,
 )
-from iomodel.planning.step.step_result import StepPart, StepTime, part_of
+from iomodel.planning.step.step_result import OUTPUT, StepPart, StepTime, part_of
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -219,14 +219,15 @@ def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
     """List the last norm and the output layer, on the requested rows."""
     if logits == "none":
         return
+    norm, layer, gather = OUTPUT
     rows = at.tokens if logits == "all" else at.batch
     ranks = at.layout.tensor_parallel
-    yield at.rowwise("norm of the last layer", "add_norm", at.hidden, rows=rows)
+    yield at.rowwise(norm, "add_norm", at.hidden, rows=rows)
     vocabulary = -(-spec.vocab_size // ranks)
     if spec.head_dtype is not None and at.released:
-        yield at.product("output", at.linear(rows, at.hidden, vocabulary, weight_dtype=spec.head_dtype))
+        yield at.product(layer, at.linear(rows, at.hidden, vocabulary, weight_dtype=spec.head_dtype))
     else:
-        yield at.product("output", at.wide(rows, at.hidden, vocabulary))
+        yield at.product(layer, at.wide(rows, at.hidden, vocabulary))
     if ranks > 1:
         size = ranks * rows * vocabulary * ELEMENT_SIZE[at.dtype]
-        yield "gather logits", "communication", all_to_all(at.clock.device, ranks, size, at.layout)
+        yield gather, "communication", all_to_all(at.clock.device, ranks, size, at.layout)

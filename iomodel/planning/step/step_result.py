@@ -14,6 +14,8 @@ from iomodel.planning.step.layout import Layout
 from iomodel.timing.span import Span
 
 Kind = Literal["attention", "linear", "other", "communication"]
+OUTPUT = ("norm of the last layer", "output", "gather logits")
+"""Parts behind the last layer, which compute logits."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,16 @@ class StepTime(Result, Tabular):
     def communication_seconds(self) -> float:
         """Time of collectives between ranks, and of transfers between stages [s]."""
         return self._of("communication")
+
+    @property
+    def output_seconds(self) -> float:
+        """Time of the output layer and its norm, and of the messages with its logits [s]."""
+        return sum(part.seconds for part in self.parts if part.name in OUTPUT)
+
+    @property
+    def kernels(self) -> int:
+        """Number of kernels and collectives [-]."""
+        return sum(part.times for part in self.parts)
 
     @property
     def hbm_bytes(self) -> int:
