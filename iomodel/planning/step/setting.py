@@ -151,7 +151,7 @@ class StepSetting:
         """Time linear layers as one part."""
         first = layers[0]
         span = self.clock.linear(*layers, products=self._products(first))
-        if first.groups > 1 and self.converts(first.weight_dtype):
+        if sum(layer.groups for layer in layers) > 1 and self.converts(first.weight_dtype):
             known = rates(self.clock.device, first.dtype)
             if self.in_triton(first.weight_dtype):
                 launch = self.clock.parameters.kernel_launch if known.launch is None else known.launch
