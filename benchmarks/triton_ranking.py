@@ -1,9 +1,9 @@
 """Rank measured launches of a Triton kernel: the regret of the fastest prediction and the order, beside one fixed tile.
 
-    python benchmarks/triton_ranking.py [--judging]
+    python benchmarks/triton_ranking.py [--judging] [--device h100-sxm5]
 
 The launches are those of `flash2` in tests/measured/gpu, grouped by their call; `benchmarks/decisions.py` has published
-lists. Working curves may choose constants; --judging shows the others.
+lists. Working curves of the H200 may choose constants; --judging shows the others, among them all of the H100.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT))
 import iomodel  # noqa: E402
 import iomodel.triton  # noqa: E402
 from benchmarks.decisions import tau  # noqa: E402
-from tests.support.gpu_records import Record, attention, timed  # noqa: E402
+from tests.support.gpu_records import DEVICES, Record, attention, timed  # noqa: E402
 
-DEVICE, VERSION = "h200-sxm", "3.9.0"
+VERSION = "3.9.0"
 FIXED = (64, 64, 4)
 """Rows, keys and warps that are always taken instead."""
 FEWEST = 8
@@ -62,20 +62,20 @@ class Ranked(NamedTuple):
         return tau(self.predicted, self.measured)
 
 
-def ranked(judging: bool) -> Iterator[Ranked]:
+def ranked(judging: bool, device: str = DEVICES[0]) -> Iterator[Ranked]:
     """Yield the lists of launches of a call."""
     lists: dict[iomodel.Attention, list[Record]] = {}
-    for record in timed(judging, "tiles", device=DEVICE):
+    for record in timed(judging, "tiles", device=device):
         if record.case["kernel"] == "flash2":
             lists.setdefault(attention(record.case), []).append(record)
     for call, records in lists.items():
         if len(records) >= FEWEST:
-            yield Ranked(call, tuple(records), tuple(predictions(call, records)))
+            yield Ranked(call, tuple(records), tuple(predictions(call, records, device)))
 
 
-def predictions(call: iomodel.Attention, records: list[Record]) -> Iterator[float]:
+def predictions(call: iomodel.Attention, records: list[Record], device: str) -> Iterator[float]:
     """Yield the predicted time of each launch [s]."""
-    keep = iomodel.triton.pruner(call, DEVICE, top=None, version=VERSION)
+    keep = iomodel.triton.pruner(call, device, top=None, version=VERSION)
     configs = [
         {"BLOCK_M": case["block_q"], "BLOCK_N": case["block_kv"]}
         | {name: case[name] for name in ("num_warps", "num_stages")}
@@ -109,7 +109,9 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judging", action="store_true", help="show the curves that may choose no constant")
-    for line in report([*ranked(parser.parse_args().judging)]):
+    parser.add_argument("--device", choices=DEVICES, default=DEVICES[0], help="the device of the records (h200-sxm)")
+    given = parser.parse_args()
+    for line in report([*ranked(given.judging, given.device)]):
         print(line)
 
 
