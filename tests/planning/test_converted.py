@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import iomodel
 from benchmarks.gpu_sections import experts
-from iomodel.devices.rates import rates
 from iomodel.planning.step.converted import COLUMNS, FEWEST, MOST, converted_seconds, expected_tiles
 from tests.support.gpu_records import DEVICES, timed
+from tests.support.inside import rates
 
 KNOWN = rates(iomodel.hardware("h100-sxm5"), "bf16")
 SIZES = st.integers(1, 4096)
