@@ -28,7 +28,15 @@ from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
 from iomodel.planning.plan_array import plan_array
 from iomodel.planning.prefix_cache import PrefixCache
-from iomodel.planning.replica_figures import EAGER, LAUNCH, REQUEST, cycle_with_engine, figures, mixed_seconds
+from iomodel.planning.replica_figures import (
+    EAGER,
+    LAUNCH,
+    REQUEST,
+    cycle_with_engine,
+    figures,
+    mixed_seconds,
+    prefills_seconds,
+)
 from iomodel.planning.service import as_service
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.speculation import Speculation
@@ -150,15 +158,19 @@ def test_cached_tokens_take_no_step(engine):
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 @pytest.mark.parametrize("output", [1, 64])
 def test_drafts_prefill_every_prompt(engine, output):
-    """A cycle under an engine takes as long as with drafts at no cost, and 16 prefills of the drafting model."""
+    """A cycle under an engine takes as long as with drafts at no cost, and 16 prefills of the drafting model.
+
+    A first token waits for one of these.
+    """
     free, speculation = (Speculation(draft=draft, tokens=3, acceptance=0.7) for draft in ("ngram", TINY))
     alone, drafted = (
         ReplicaSteps(as_service(LLAMA, 2048, output, engine=engine, speculation=on), hardware(H100))
         for on in (free, speculation)
     )
-    cycles = [cycle_with_engine(each, ENGINES[engine], 0.01, 16).seconds for each in (drafted, alone)]
-    more = cycles[0] - cycles[1]
+    cycles = [cycle_with_engine(each, ENGINES[engine], 0.01, 16) for each in (drafted, alone)]
+    more = cycles[0].seconds - cycles[1].seconds
     assert more == pytest.approx(16 * drafted.draft.prefill().seconds)
+    assert cycles[0].first - cycles[1].first == pytest.approx(drafted.draft.prefill().seconds)
 
 
 def test_a_mixed_step_by_hand():
@@ -172,6 +184,40 @@ def test_a_mixed_step_by_hand():
     outputs = steps.output_seconds(128) - steps.output_seconds(1)
     attention = decode.attention_seconds + prefill.attention_seconds * 596 / 512
     assert mixed == pytest.approx(products + attention + outputs)
+
+
+@pytest.mark.parametrize(("prompt", "batch"), [(1024, 16), (1024, 128), (6000, 128)])
+def test_cycles_by_hand(prompt, batch):
+    """65 tokens, so that batch / 64 requests end with each step, and 1 + (batch - 1) / 64 prompts wait together."""
+    step, ending, waiting = 0.01, batch / 64, 1 + (batch - 1) / 64
+    mixing, apart = (
+        ReplicaSteps(service(engine, TINY, prompt=prompt, output=65), hardware(H100)) for engine in ("vllm", "sglang")
+    )
+    room = 8192 - batch
+    tokens = min(room, max(1.0, ending) * prompt)
+    shared = batch * prompt / tokens  # steps with prompts
+    found = cycle_with_engine(mixing, ENGINES["vllm"], step, batch)
+    assert found.seconds == pytest.approx(
+        max(0.0, 64 - shared) * step + shared * mixed_seconds(mixing, batch, int(tokens))
+    )
+    joined = mixed_seconds(mixing, batch, int(min(room, waiting * prompt)))
+    assert found.first == pytest.approx(max(1, waiting * prompt / room) * joined)
+    most = 8192 // prompt
+    prompts = min(most, max(1, ending))
+    found = cycle_with_engine(apart, ENGINES["sglang"], step, batch)
+    assert found.seconds == pytest.approx(64 * step + batch / prompts * prefills_seconds(apart, prompts))
+    joined = prefills_seconds(apart, min(most, waiting))
+    assert found.first == pytest.approx(max(1, waiting / most) * joined)
+    assert prefills_seconds(apart, 1) == apart.prefill_seconds()[0]
+
+
+def test_a_pipeline_prefills_one_prompt_after_the_other_under_an_engine():
+    staged = service("vllm", LLAMA, layout=Layout(pipeline_parallel=2))
+    found, steps = figures(staged, hardware(H100), 32), ReplicaSteps(staged, hardware(H100))
+    cycle = staged.steps * steps.decode_seconds(32) + 32 * steps.occupied()
+    assert found.requests_per_second == pytest.approx(32 / cycle)
+    waiting = 31 / staged.steps * steps.occupied()
+    assert found.ttft == pytest.approx(found.ttft_alone + waiting)
 
 
 def test_host_time_is_before_the_first_token():
