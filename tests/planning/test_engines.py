@@ -220,6 +220,15 @@ def test_a_pipeline_prefills_one_prompt_after_the_other_under_an_engine():
     assert found.ttft == pytest.approx(found.ttft_alone + waiting)
 
 
+def test_prompts_wait_for_those_of_their_own_group():
+    """Without an engine, ranks with separate requests prefill beside each other."""
+    served = service(None, "qwen3-30b-a3b", layout=Layout(expert_parallel=2))
+    assert served.layout.data_parallel == 2
+    found, steps = figures(served, hardware(H100), 32), ReplicaSteps(served, hardware(H100))
+    waiting = (32 / 2 - 1) / served.steps * 2 * steps.occupied()
+    assert found.ttft == pytest.approx(found.ttft_alone + waiting)
+
+
 def test_host_time_is_before_the_first_token():
     alone, served = (figures(service(engine, TINY), hardware(H100), 8) for engine in (None, "vllm"))
     kernels = sum(part.times for part in ReplicaSteps(service(None, TINY), hardware(H100)).prefill().parts)
