@@ -154,8 +154,7 @@ class StepSetting:
         if sum(layer.groups for layer in layers) > 1 and self.converts(first.weight_dtype):
             known = rates(self.clock.device, first.dtype)
             if self.in_triton(first.weight_dtype):
-                launch = self.clock.parameters.kernel_launch if known.launch is None else known.launch
-                least = launch + converted_seconds(layers, known, self.routing is None)
+                least = self.clock.launch(known) + converted_seconds(layers, known, self.routing is None)
             else:
                 least = span.flops / (CONVERTED * known.peak)
             span = replace(span, seconds=max(span.seconds, least))
@@ -211,8 +210,7 @@ class StepSetting:
 
     def beside(self, parts: Iterable[Part]) -> Iterator[Part]:
         """Hide the launches of parts behind those of other kernels, as on a second stream of a graph."""
-        launch = rates(self.clock.device, self.dtype).launch
-        hidden = self.clock.parameters.kernel_launch if launch is None else launch
+        hidden = self.clock.launch(rates(self.clock.device, self.dtype))
         for name, kind, span in parts:
             yield name, kind, replace(span, seconds=max(0.0, span.seconds - hidden))
 
