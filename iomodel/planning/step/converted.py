@@ -18,7 +18,7 @@ COLUMNS = 256
 """Columns of a block [-]; `flags` of the records of experts in tests/measured/gpu have it at all sizes."""
 FEWEST, MOST = 16, 128
 """Fewest and most rows of a block: the power of two from the mean tokens of an expert up, within these [rows]."""
-CONVERTED = 27.0
+WEIGHTS_PER_CLOCK = 27.0
 """Weights that an SM converts in a clock [1/clk]: gpt-oss-20b with 1 to 8,192 tokens on an H100, the working records of
 `experts` in tests/measured/gpu, whose 28 products are then within 5 % in the mean."""
 RARE = 1e-3
@@ -37,25 +37,21 @@ def converted_seconds(layers: Sequence[Linear], known: Rates, drawn: bool) -> fl
     drawn : bool
         True if tokens draw their experts, so that those of one spread about the stated mean; False for exact numbers.
     """
-    mean = sum(layer.rows * layer.groups for layer in layers) / sum(layer.groups for layer in layers)
-    most = min(MOST, max(FEWEST, 1 << (ceil(mean) - 1).bit_length()))
-    sizes = [1 << power for power in range(FEWEST.bit_length() - 1, most.bit_length())]
-    return max(_with_blocks(layers, known, drawn, rows, None if rows == most else rows) for rows in sizes)
-
-
-def _with_blocks(layers: Sequence[Linear], known: Rates, drawn: bool, rows: int, fewer: int | None) -> float:
-    """Time the products in blocks of some rows, with at most `fewer` tokens of each expert.
-
-    More tokens never take less where the kernel passes to larger blocks: as many as fill the smaller ones bound them.
-    """
     if known.units is None or known.clock is None:
         return 0.0
-    held = [(layer.groups, layer.rows if fewer is None else min(fewer, layer.rows)) for layer in layers]
-    tiles = sum(times * (expected_tiles(tokens, rows) if drawn else -(-tokens // rows)) for times, tokens in held)
-    blocks = tiles * -(-layers[0].out_features // COLUMNS)
+    mean = sum(layer.rows * layer.groups for layer in layers) / sum(layer.groups for layer in layers)
+    most = min(MOST, max(FEWEST, 1 << (ceil(mean) - 1).bit_length()))
     weights = COLUMNS * layers[0].in_features
-    product = 2 * rows * weights / (known.sm_matrix or known.peak / known.units)
-    return ceil(blocks / known.units) * (weights / (CONVERTED * known.clock) + product)
+    conversion = weights / (WEIGHTS_PER_CLOCK * known.clock)
+    seconds, rows = 0.0, FEWEST
+    # More tokens never take less in larger blocks: as many as fill the smaller ones bound them.
+    while rows <= most:
+        held = [(layer.groups, layer.rows if rows == most else min(rows, layer.rows)) for layer in layers]
+        tiles = sum(times * (expected_tiles(tokens, rows) if drawn else -(-tokens // rows)) for times, tokens in held)
+        waves = ceil(tiles * -(-layers[0].out_features // COLUMNS) / known.units)
+        product = 2 * rows * weights / (known.sm_matrix or known.peak / known.units)
+        seconds, rows = max(seconds, waves * (conversion + product)), 2 * rows
+    return seconds
 
 
 @lru_cache(maxsize=4096)
