@@ -85,17 +85,9 @@ def around(tokens: Any) -> tuple[Any, Any]:
     >>> around(2048), around(1000)
     ((2048, 2048), (861, 1024))
     """
-    if isinstance(tokens, np.ndarray):
-        place = np.searchsorted(LENGTHS, tokens)
-        exact = LENGTHS[place] == tokens
-        return LENGTHS[np.where(exact, place, place - 1)], LENGTHS[place]
-    power = int(PER_OCTAVE * log2(tokens)) - 1
-    low = tokens
-    while True:
-        high = int(2 ** (power / PER_OCTAVE))
-        if high >= tokens:
-            return (high, high) if high == tokens else (low, high)
-        low, power = high, power + 1
+    place = np.searchsorted(LENGTHS, tokens)
+    low, high = LENGTHS[place - (LENGTHS[place] != tokens)], LENGTHS[place]
+    return (low, high) if isinstance(tokens, np.ndarray) else (int(low), int(high))
 
 
 def powers(batch: Any) -> tuple[Any, Any]:
