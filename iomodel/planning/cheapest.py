@@ -72,15 +72,6 @@ def _simulated(
         requests=PER_CLIENT * point.batch,
         batch=point.batch,
         layout=service.layout,
-        memory_utilization=service.memory_utilization,
-        overhead_bytes=service.overhead_bytes,
-        engine=service.engine,
-        step_tokens=service.step_tokens,
-        step_requests=service.step_requests,
-        moe_backend=service.moe_backend,
-        prefix_cache=service.prefix_cache,
-        speculation=service.speculation,
-        lora=service.lora,
-        **service.types,
+        **service.options,
     )
     return {name: getattr(getattr(engine, name), percentile) for name in targets}

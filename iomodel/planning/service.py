@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -172,8 +172,15 @@ class Service:
 
     def on(self, device: Hardware) -> Service:
         """Return the service with the engine that is assumed on a device, unless the engine was given."""
-        assumed = assumed_on(device)
-        return self if self.engine != ASSUMED or assumed == ASSUMED else replace(self, engine=assumed)
+        if self.engine != ASSUMED or assumed_on(device) == ASSUMED:
+            return self
+        return replace(self, engine=None)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options with which :func:`as_service` builds the service again, for its model, lengths and layout."""
+        own = [field.name for field in fields(self) if field.name in ServiceOptions.__annotations__]
+        return {**self.types, **{name: getattr(self, name) for name in own}}
 
     @cached_property
     def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:

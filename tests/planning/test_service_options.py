@@ -65,6 +65,21 @@ def test_adapters_slow_both_pools_down():
     assert adapted.decode.memory.weights > plain.decode.memory.weights
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"engine": None, "overhead_bytes": 0, "memory_utilization": 0.8},
+        {"engine": "sglang", "step_tokens": 512, "step_requests": 8, "moe_backend": "triton", "kv_dtype": "fp8"},
+        {"lora": iomodel.Lora(rank=8), "prefix_cache": iomodel.PrefixCache(hit_rate=0.5), "page_size": 16},
+        {"speculation": iomodel.Speculation(draft="ngram", tokens=2, acceptance=0.5), "precision": "fp8"},
+    ],
+)
+def test_a_service_is_built_again_from_its_options(options):
+    served = as_service("llama-3-8b", **CHAT, **options)
+    assert as_service("llama-3-8b", **CHAT, **served.options) == served
+
+
 def test_the_memory_of_a_device_is_computed_once():
     service, device = as_service("llama-3-8b", **CHAT), iomodel.hardware("h100-sxm5")
     assert service.memory(device) is service.memory(device)
