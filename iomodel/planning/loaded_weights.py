@@ -18,7 +18,7 @@ from typing import NamedTuple
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import Hardware
 from iomodel.models.decoder_layer import DecoderLayer, Matrix
-from iomodel.planning.engines import Engine
+from iomodel.planning.engines import ASSUMED, Engine
 from iomodel.planning.step.layout import Layout
 from iomodel.workloads.dtypes import in_bytes
 
@@ -43,14 +43,14 @@ USUAL: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def usual_backend(engine: Engine | None, device: Hardware) -> str | None:
-    """Return the kernels for experts in mxfp4 of an engine on a device, vLLM's without one; None where none is known.
+    """Return the kernels for experts in mxfp4 of an engine, or of the assumed one; None where none is known.
 
     >>> from iomodel.devices.device import hardware
     >>> from iomodel.planning.engines import as_engine
     >>> [usual_backend(as_engine(name), hardware("h100-sxm5")) for name in ("vllm", "tensorrt-llm")]
     ['triton', None]
     """
-    architecture, kernels = device.architecture or "", USUAL.get("vllm" if engine is None else engine.name, ())
+    architecture, kernels = device.architecture or "", USUAL.get((engine or ASSUMED).name, ())
     return next((name for start, name in kernels if architecture.startswith(start)), None)
 
 

@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 from iomodel.common.keywords import refuse_unknown
+from iomodel.planning.engines import AUTO
 
 if TYPE_CHECKING:
     from iomodel.algorithms import AlgorithmLike
@@ -22,7 +23,7 @@ MARK = "**service"
 """The entry of a docstring in whose place the options are listed."""
 WIDTH, SPACE = 112, "    "
 """Width of the lines of a docstring, and indentation of its entries."""
-DEFAULTS = {"engine": "auto"}
+DEFAULTS = {"engine": AUTO}
 """Defaults of options other than None."""
 
 
@@ -80,7 +81,7 @@ class ServiceOptions(CapacityOptions, total=False):
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
         Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm"; by default
-        "auto", vLLM on devices that it runs on. None is a server that divides nothing.
+        "auto", vLLM on devices that it runs on. None is a server without an engine.
     step_tokens : int, optional
         Most tokens of a step of the engine, ``max_num_batched_tokens`` of vLLM; by default its own [tokens].
     step_requests : int, optional
