@@ -148,11 +148,11 @@ def simulate(
     fits = memory.left // int(need.min())
     fits = served.at_once(device, groups * min(fits, memory.slots or fits))
     limit = fits if most is None else min(most, fits)
-    own = _with_hits(served, arriving.of_group(groups), memory.left, need[::groups])
-    together = min(-(-limit // groups), own.concurrency or limit, len(own.prompt))
+    turns = _with_hits(served, arriving.of_group(groups), memory.left, need[::groups])
+    together = min(-(-limit // groups), turns.concurrency or limit, len(turns.prompt))
     chunked, each = order == "chunked", served.tokens_at_once
-    scheduler = Scheduler(own.concurrency or 0, memory.left, together, budget, each, chunked, host)
-    totals, (ttft, tpot, latency) = run(served, device, own, need[::groups], scheduler, int(seed))
+    scheduler = Scheduler(turns.concurrency or 0, memory.left, together, budget, each, chunked, host)
+    totals, (ttft, tpot, latency) = run(served, device, turns, need[::groups], scheduler, int(seed))
     totals = totals.of_groups(groups)
     if serving is not None:
         waited = server_host(ReplicaSteps(served, device))
@@ -178,7 +178,7 @@ def simulate(
         tpot=percentiles(tpot),
         latency=percentiles(latency),
         **totals._asdict(),
-        assumed=(*ignored, *own.notes, *_lengths(own), *_assumed(host, served), *assumed),
+        assumed=(*ignored, *turns.notes, *_lengths(turns), *_assumed(host, served), *assumed),
         notes=served.model.notes,
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
