@@ -66,7 +66,7 @@ def test_smaller_pages_are_never_faster(implementation: str) -> None:
                                  implementation=implementation)  # fmt: skip
         times.append(found.seconds)
     assert times == sorted(times)
-    assert (times[-1] > 1.05 * times[0]) == (implementation == "flash-attention-3")
+    assert (times[-1] > times[0]) == (implementation == "flash-attention-3")
 
 
 @given(
