@@ -26,7 +26,7 @@ extensions = [
     "gallery",
     "mathml",
     "notebook_downloads",
-    "notebook_sockets",
+    "notebook_forks",
     "search_order",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
