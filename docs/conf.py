@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "algorithm_pages",
     "dark_pictures",
     "explorer_page",
     "gallery",
