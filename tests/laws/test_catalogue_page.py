@@ -1,4 +1,4 @@
-"""The formulas in the tables of docs/algorithms/index.md are those of the declarations."""
+"""The tables of docs/algorithms/index.md, and the exceptions on docs/features.md, are those of the declarations."""
 
 import re
 from math import isclose
@@ -14,7 +14,8 @@ from sympy.parsing.sympy_parser import (
 )
 
 import iomodel
-from iomodel.algorithms import algorithm
+from iomodel.algorithms import algorithm, discovered
+from iomodel.nests.features import FEATURES
 from iomodel.nests.symbols import BY_NAME, N_k, N_q, d, d_v
 
 PAGE = (Path(__file__).parents[2] / "docs" / "algorithms" / "index.md").read_text(encoding="utf-8")
@@ -109,3 +110,18 @@ def test_the_traffic_of_recurrences_grows_as_stated(name: str) -> None:
     tokens, chunk = BY_NAME["tokens"], BY_NAME["block_chunk"]
     whole = moved.subs(tokens, 7 * chunk) / (7 * chunk)  # whole chunks
     assert expand(whole - formulas(name)[0]) == 0
+
+
+def test_the_algorithms_lack_the_features_that_the_page_of_features_says() -> None:
+    lacking = {
+        name: {way: set(some) for way, some in declaration.without.items()}
+        for name, declaration in discovered().items()
+        if declaration.without
+    }
+    as_they_are = {"paged", "latent", "kv_dtype", "head_scales", "token_scales"}
+    assert lacking == {
+        "eager": {"forward": as_they_are, "backward": as_they_are | {"softcap"}},
+        "small_cache": {"forward": set(FEATURES)},
+        "two_products": {"forward": set(FEATURES) - {"latent"}},
+        "standard": {"forward": {"paged"}, "backward": {"softcap"}},
+    }
