@@ -192,9 +192,6 @@ def forward_kernel(
     *,
     early: bool = False,
     keys: Order = "turned",
-    loops: int = 1,
-    descriptors: bool = False,
-    positions: bool = False,
 ) -> TritonKernel:
     """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
     width = d if d_v is None else d_v
@@ -203,12 +200,12 @@ def forward_kernel(
     output = TileProduct("O", "S", "V", M, width, N, max(element, 2), carried=True)
     loop = (k, v, scores, output) if early else (k, scores, v, output)
     stored = (Tile("O", M, width, max(element, 2)),)
-    return TritonKernel((Tile("Q", M, d, element),), loop, stored, loops, descriptors, positions)
+    return TritonKernel((Tile("Q", M, d, element),), loop, stored)
 
 
 def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
     """Declare a forward pass with a loop over the key blocks that a mask sees in part, and one over the whole ones."""
-    return forward_kernel(M, N, d, d_v, element, loops=2, positions=True)
+    return replace(forward_kernel(M, N, d, d_v, element), loops=2, positions=True)
 
 
 def dense_decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:

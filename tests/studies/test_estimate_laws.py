@@ -18,6 +18,7 @@ from tests.support.inside import (
     WARP_ROWS,
     KernelWork,
     Launched,
+    Setting,
     WarpLayout,
     demands,
     kernel_time,
@@ -52,7 +53,7 @@ def kernels(draw: st.DrawFn) -> tuple[KernelWork, iomodel.Attention, Any, Launch
 def test_more_to_do_never_takes_less(given_kernel: Any, grown: dict[str, int]) -> None:
     demand, w, how, launched, device = given_kernel
     known, parameters = rates(device, w.dtype), iomodel.devices.Parameters()
-    less = kernel_time(demand, w, False, known, how, launched, parameters)
+    less = kernel_time(demand, Setting(known, how, parameters, w), launched)
     bigger = replace(demand, **{name: getattr(demand, name) + grown[name] for name in AMOUNTS if name in grown})
     if bigger.products:
         runs = grown.get("flops", 0)
@@ -65,7 +66,7 @@ def test_more_to_do_never_takes_less(given_kernel: Any, grown: dict[str, int]) -
             for m in bigger.moved
         ),
     )
-    more_ = kernel_time(bigger, w, False, known, how, launched, parameters)
+    more_ = kernel_time(bigger, Setting(known, how, parameters, w), launched)
     assert more_.seconds * NEAR >= less.seconds
     for name, value in less.breakdown.items():
         assert name == "tail" or more_.breakdown[name] * NEAR >= value
