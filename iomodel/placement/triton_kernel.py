@@ -184,14 +184,7 @@ class TritonKernel:
 
 
 def forward_kernel(
-    M: int,
-    N: int,
-    d: int,
-    d_v: int | None = None,
-    element: int = 2,
-    *,
-    early: bool = False,
-    keys: Order = "turned",
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, early: bool = False, keys: Order = "turned"
 ) -> TritonKernel:
     """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
     width = d if d_v is None else d_v
@@ -247,13 +240,7 @@ def latent_decode_kernel(
 
 
 def backward_dkdv_kernel(
-    M: int,
-    N: int,
-    d: int,
-    d_v: int | None = None,
-    element: int = 2,
-    *,
-    by_columns: bool = False,
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False
 ) -> TritonKernel:
     """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows.
 
@@ -278,13 +265,7 @@ def backward_dkdv_kernel(
 
 
 def backward_dq_kernel(
-    M: int,
-    N: int,
-    d: int,
-    d_v: int | None = None,
-    element: int = 2,
-    *,
-    by_columns: bool = False,
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False
 ) -> TritonKernel:
     """Declare dQ of a query tile of M rows: a loop over key tiles of N rows.
 

@@ -8,13 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
 
-from iomodel.algorithms import (
-    AlgorithmLike,
-    implementation_name,
-    list_algorithms,
-    name_of,
-    schedule_and_kernels,
-)
+from iomodel.algorithms import AlgorithmLike, implementation_name, list_algorithms, name_of, schedule_and_kernels
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict

@@ -25,14 +25,7 @@ from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.listed_visits import ListedVisits
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
-from iomodel.timing.shared_memory import (
-    WarpLayout,
-    block_parts,
-    gradient_rows,
-    shared_bytes,
-    staged_again,
-    sums_in_hbm,
-)
+from iomodel.timing.shared_memory import WarpLayout, block_parts, gradient_rows, shared_bytes, staged_again, sums_in_hbm
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.varlen import VarlenAttention

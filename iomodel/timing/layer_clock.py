@@ -191,9 +191,7 @@ class LayerClock:
             limit = self.device.sram_per_block
             wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
             raise InfeasibleError(
-                f"hardware: {wanted} fits the {limit:,} B of a block on {self.device.name}",
-                least=limit + 1,
-                unit="B",
+                f"hardware: {wanted} fits the {limit:,} B of a block on {self.device.name}", least=limit + 1, unit="B"
             )
         tile = competing[0]
         if len(competing) > 1:
