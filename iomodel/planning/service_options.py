@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, cleandoc, signature
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from iomodel.common.keywords import refuse_unknown
@@ -13,8 +13,6 @@ from iomodel.planning.engines import AUTO
 from iomodel.timing.parameters import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from iomodel.algorithms import AlgorithmLike
     from iomodel.planning.engines import Engine
     from iomodel.planning.prefix_cache import PrefixCache
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
     from iomodel.timing.parameters import Parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
-WIDTH, SPACE = 112, "    "
-"""Width of the lines of a docstring, and indentation of its entries."""
+ENTRY = re.compile(r"^(\w+) : (.*)\n((?: +.*\n?)+)", re.MULTILINE)
+"""An option in a docstring: its name, its type, and its text."""
 DEFAULTS: Mapping[str, Any] = {
     "engine": AUTO,
     "scale": 1.0,
@@ -276,22 +274,13 @@ def options_of(group: type) -> dict[str, ServiceOption]:
     ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].', None)
     """
     own = [one for one in DOCUMENTED if one.__annotations__.keys() <= group.__annotations__.keys()]
-    entries = [
-        cleandoc(one.__doc__ or "").partition("----------\n")[2] for one in (ServiceOptions, LayoutOptions, *own)
-    ]
-    docs: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in "\n".join(entries).splitlines():
-        if line.startswith(" "):
-            lines.append(line.strip())
-        else:
-            names, _, kind = line.partition(" : ")
-            lines = [kind]
-            docs |= dict.fromkeys(names.split(", "), lines)
+    docs: dict[str, tuple[str, str]] = {}
+    for one in (ServiceOptions, LayoutOptions, *own):
+        docs |= {name: (kind, text.strip()) for name, kind, text in ENTRY.findall(cleandoc(one.__doc__ or ""))}
     found = {}
     for name, annotation in group.__annotations__.items():
-        kind, *texts = docs.get(name, [""])  # Python -OO has no docstrings
-        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, " ".join(texts), DEFAULTS.get(name))
+        kind, text = docs.get(name, ("", ""))  # Python -OO has no docstrings
+        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, text, DEFAULTS.get(name))
     return found
 
 
@@ -307,13 +296,11 @@ def takes(group: type) -> Callable[[F], F]:
             Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
             for option in options
         ]
+        *first, last = own.parameters.values()
         shown: Any = function
-        shown.__signature__ = own.replace(parameters=[*list(own.parameters.values())[:-1], *flat])
-        entries = "\n".join(
-            f"{option.name} : {option.kind}\n{fill(option.doc, WIDTH, initial_indent=SPACE, subsequent_indent=SPACE)}"
-            for option in options
-        )
-        shown.__doc__ = cleandoc(function.__doc__ or "").replace(f"**{[*own.parameters][-1]}", entries)
+        shown.__signature__ = own.replace(parameters=[*first, *flat])
+        entries = "\n".join(f"{option.name} : {option.kind}\n    {option.doc}" for option in options)
+        shown.__doc__ = cleandoc(function.__doc__ or "").replace(f"**{last.name}", entries)
         return function
 
     return listing
