@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_leas
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import server_host
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import PlanOptions, takes
+from iomodel.planning.service_options import RequestOptions, SimulationOptions, takes
 from iomodel.planning.simulation.arrivals import Requests, as_requests
 from iomodel.planning.simulation.engine_run import percentiles, run
 from iomodel.planning.simulation.event_loop import Scheduler
@@ -39,26 +39,16 @@ MOST_BUDGET = 1 << 24
 
 
 @strict
-@takes(PlanOptions)
+@takes(SimulationOptions)
 def simulate(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
-    prompt: int | None = None,
-    output: int | None = None,
-    arrivals: Any = None,
-    lengths: Sequence[float] | None = None,
-    concurrency: int | None = None,
-    load: float | None = None,
-    requests: int | None = None,
-    scale: float = 1.0,
-    seed: int = 0,
     policy: str | None = None,
     token_budget: int | None = None,
     batch: int | None = None,
     host_seconds: float | str | None = None,
-    layout: Layout | None = None,
-    **service: Unpack[PlanOptions],
+    **service: Unpack[SimulationOptions],
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -68,7 +58,9 @@ def simulate(
     prompts, the last of which may be divided (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference
     with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate:
     :mod:`iomodel.planning.simulation.step_table` states the interpolation. With an engine, the time to the first token
-    includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random.
+    includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random. Without
+    a layout, the engine has that of the search of :func:`iomodel.plan` on up to eight devices. Pipelines are refused;
+    of data-parallel groups, which take requests in turn and are alike, one is simulated.
 
     Parameters
     ----------
@@ -76,26 +68,6 @@ def simulate(
         The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware or str
         The device.
-    prompt, output : int, optional
-        Tokens of each prompt, and of each output, without a trace; with `lengths`, the most.
-    arrivals : path or mapping of sequences, optional
-        A file of requests: CSV or JSON with columns of these meanings, such as the traces of Azure, Mooncake and
-        BurstGPT, or what benchmarks of engines write; or arrays with the columns ``arrival`` [s], ``prompt`` and
-        ``output`` [tokens]. With `concurrency` or `load`, only the lengths are used: requests draw rows at random.
-    lengths : sequence of two float, optional
-        Least and most tokens of prompts and outputs, as shares of `prompt` and `output`, such as (0.8, 1.0): each is
-        drawn evenly between them, as in the benchmarks of engines. By default all requests have one length, so that
-        the clients of a closed loop stay in step, and all their prompts arrive at once.
-    concurrency : int, optional
-        Clients of a closed loop: each sends its next request when its last one ends.
-    load : float, optional
-        Rate of Poisson arrivals [1/s].
-    requests : int, optional
-        Number of requests; by default all rows of a trace that is replayed, else 1000.
-    scale : float
-        Factor on the rate of the arrivals of a trace: 2 halves the times between them.
-    seed : int
-        Seed of random arrivals and lengths.
     policy : "prefill-first" or "chunked", optional
         Order of prefills and decode steps; by default that of the engine, or ``prefill-first``.
     token_budget : int, optional
@@ -105,9 +77,6 @@ def simulate(
         Most requests in the engine; by default as many as fit.
     host_seconds : float, optional
         Time of each step on the host that the device does not overlap [s]; by default that of a plan.
-    layout : Layout, optional
-        Layout of the engine, without a pipeline; by default that of the search of :func:`iomodel.plan` on up to eight
-        devices. Of data-parallel groups one is simulated: they take requests in turn, and are alike.
     **service
 
     Raises
@@ -124,10 +93,12 @@ def simulate(
     >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
     True
     """
-    model, told, own, ignored = of_command(model, service, layout=layout, batch=batch)
-    asked = settled(simulate, told, arrivals=arrivals, batch=own["batch"], layout=own["layout"])
+    model, told, own, ignored = of_command(model, service, batch=batch)
+    asked = settled(simulate, told, batch=own["batch"])
+    named = {name: asked.service.pop(name) for name in RequestOptions.__annotations__ if name in asked.service}
+    requested = cast(RequestOptions, named)
     device = as_device(hardware)
-    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths, scale)
+    arriving, seed = as_requests(**requested), int(requested.get("seed", 0))
     served = _service(model, arriving, asked.layout, asked.service).on(device)
     serving = served.engine
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
@@ -152,7 +123,7 @@ def simulate(
     together = min(-(-limit // groups), turns.concurrency or limit, len(turns.prompt))
     chunked, each = order == "chunked", served.tokens_at_once
     scheduler = Scheduler(turns.concurrency or 0, memory.left, together, budget, each, chunked, host)
-    totals, (ttft, tpot, latency) = run(served, device, turns, need[::groups], scheduler, int(seed))
+    totals, (ttft, tpot, latency) = run(served, device, turns, need[::groups], scheduler, seed)
     totals = totals.of_groups(groups)
     if serving is not None:
         waited = server_host(ReplicaSteps(served, device))
@@ -172,7 +143,7 @@ def simulate(
         output_tokens=int(arriving.output.sum()),
         concurrency=arriving.concurrency,
         load=arriving.load,
-        seed=int(seed),
+        seed=seed,
         memory=memory,
         ttft=percentiles(ttft),
         tpot=percentiles(tpot),
