@@ -41,6 +41,21 @@ def test_dsa() -> None:
     assert expand(step.hbm_elements - expected) == 0
 
 
+def test_dsa_leaves_the_weights_of_a_published_count() -> None:
+    """FLOPs per token of training GLM-5.2, 79 layers, 22 of them with an indexer: Megatron-LM, pull request 6148."""
+    published = {4096: (280.9, 274.9), 32_768: (503.6, 289.6), 131_072: (1267.0, 316.9), 262_144: (2284.9, 352.5)}
+    left = set()
+    for n, (dense, sparse) in published.items():
+        call = iomodel.Attention(heads=64, kv_heads=1, head_dim=256, q_len=n, mask="causal")
+        exact = iomodel.cost("flash2", call, {"block_q": 1, "block_kv": 1}).flops
+        tiles = {"block_sum": 1, "block_q": 1, "block_kv": 1}
+        one, every = (iomodel.cost("dsa", call.replace(heads=heads), tiles, index_heads=32).flops for heads in (1, 64))
+        core = (every - one) * 64 // 63
+        scores = (every - core) * 128 // 129  # the framework leaves out the weighting of the heads
+        left.add((round(dense - 3 * 79 * exact / n / 1e9), round(sparse - 3 * (79 * core + 22 * scores) / n / 1e9)))
+    assert left == {(249, 250)}
+
+
 def test_eager() -> None:
     kinds = [("full", "forward"), ("causal", "forward"), ("full", "backward")]
     one = {"batch": 1, "heads": 1, "kv_heads": 1, "group": 1, "q_len": N, "kv_len": N, "value_dim": d}
