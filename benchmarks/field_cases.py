@@ -65,7 +65,7 @@ CASES = (
     Case("check chunked_scan --hardware h100-sxm5 --tokens 1024 --heads 4 --head-dim 256 --value-dim 512 --delta "
          "--block-value 32 --block-chunk 64", r"fits|no kernel"),
     Case(f"{LLAMA} rtx4090 --prompt 1024 --output 128 --kv-dtype q8_0 --weight-dtype q4_K", r"69,632 B"),
-    Case(f"{LLAMA} h100-sxm5 {CHAT} --kv-dtype q8_0/q4_0", r"requests that fit", "K and V in two types"),
+    Case(f"{LLAMA} h100-sxm5 {CHAT} --kv-dtype q8_0/q4_0", r"53,248 B"),
     Case(f"estimate flash2 --hardware a100-sxm4-80gb {CALL} --dtype tf32",
          r"time\s+[\d.]+", "no kernel in tf32 is on file"),
     Case("plan llama-3-8b --hardware apple-m4-max --prompt 1024 --output 128", r"requests that fit",
