@@ -293,6 +293,14 @@ def test_params_of_mistral_are_the_shipped_models(tmp_path):
         model({**MISTRAL, "n_layers": 0})
 
 
+@pytest.mark.parametrize("name", ["intermediate_size", "num_attention_heads"])
+@pytest.mark.parametrize("entry", [[], [3], {}])
+def test_an_entry_of_a_layer_that_is_no_number_is_refused(name, entry):
+    config = small("llama")
+    with pytest.raises(InputError, match=rf"{name}\.0: .* given; allowed: a number"):
+        model({**config, name: [entry] * config["num_hidden_layers"]})
+
+
 def test_a_folder_is_read_by_the_file_that_describes_its_model(tmp_path):
     """Folders as diffusers and sentence-transformers write them, and that of Mistral."""
     with pytest.raises(SpecError, match=r"a folder without config\.json; allowed: the path of a config\.json"):

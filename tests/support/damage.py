@@ -20,7 +20,7 @@ def damaged(data: Any, content: bytes, span: int, pieces: Sequence[bytes], longe
 
 
 def damaged_by(rng: Random, content: bytes, span: int, pieces: Sequence[bytes], longest: int = 12) -> bytes:
-    """Do the same with a generator of random numbers, or cut the content, repeat a span or change one byte."""
+    """Do the same with a generator of random numbers, or cut the content, repeat a span, change a bit or overwrite."""
     changed = bytearray(content)
     for _ in range(rng.randint(1, 4)):
         start = rng.randint(0, len(changed))
@@ -30,8 +30,10 @@ def damaged_by(rng: Random, content: bytes, span: int, pieces: Sequence[bytes], 
             del changed[start:]
         elif kind < 0.15:
             changed[start:start] = changed[start:end] * rng.randint(1, 3)
-        elif kind < 0.3 and start < len(changed):
+        elif kind < 0.4 and start < len(changed):
             changed[start] ^= 1 << rng.randrange(8)
+        elif kind < 0.6:
+            changed[start : start + longest] = rng.randbytes(len(changed[start : start + longest]))
         else:
             changed[start:end] = rng.choice(pieces) if rng.random() < 0.5 else rng.randbytes(rng.randint(0, longest))
     return bytes(changed)
