@@ -21,7 +21,7 @@ REPORTED = {
     "AMD Radeon RX 7900 XTX": "rx-7900-xtx",
     "AMD Radeon AI PRO R9700": "radeon-ai-pro-r9700",
     "AMD Instinct MI300X": "mi300x",
-    "NVIDIA DGX Spark": "gb10",
+    "DGX Spark": "gb10",
     "AMD Radeon 8060S": "strix-halo",
     "M4 Max": "apple-m4-max",
     "Apple M2 Ultra": "apple-m2-ultra",
