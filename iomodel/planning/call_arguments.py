@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from iomodel.common.deprecation import warn_renamed
+from iomodel.common.option_groups import check_names
 from iomodel.errors import InputError
 from iomodel.errors.synonyms import same
 from iomodel.planning.engine_arguments import is_command, read_command
-from iomodel.planning.service_options import LayoutOptions, PlanOptions, TargetOptions, check_names
+from iomodel.planning.service_options import LayoutOptions, PlanOptions, TargetOptions
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_layout
 
