@@ -59,6 +59,21 @@ class Requests:
     cached: Any = None
     notes: tuple[str, ...] = ()
 
+    def of_group(self, groups: int) -> Requests:
+        """Return the requests of the first of some groups that take turns; clients of a closed loop are divided."""
+        if groups == 1:
+            return self
+        own = slice(None, None, groups)
+        return replace(
+            self,
+            arrival=self.arrival[own],
+            prompt=self.prompt[own],
+            output=self.output[own],
+            rows=None if self.rows is None else self.rows[own],
+            concurrency=None if self.concurrency is None else -(-self.concurrency // groups),
+            blocks=None if self.blocks is None else self.blocks.of_turns(groups),
+        )
+
     def where(self, place: int) -> str:
         """Name a request: its row in the trace, or the arguments."""
         return "prompt + output" if self.rows is None else f"trace, row {self.rows[place]}"

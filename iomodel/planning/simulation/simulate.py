@@ -59,7 +59,8 @@ def simulate(
     with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate:
     :mod:`iomodel.planning.simulation.step_table` states the interpolation. With an engine, the time to the first token
     includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random. Without
-    a layout, the engine has the tensor parallelism of the search of :func:`iomodel.plan` on up to eight devices.
+    a layout, the engine has that of the search of :func:`iomodel.plan` on up to eight devices. Pipelines are refused;
+    of data-parallel groups, which take requests in turn and are alike, one is simulated.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ def simulate(
     policy : "prefill-first" or "chunked", optional
         Order of prefills and decode steps; by default that of the engine, or ``prefill-first``.
     token_budget : int, optional
-        Most tokens of a step, by default 8192; under ``prefill-first`` a longer prompt runs alone [tokens].
+        Most tokens of a step of each data-parallel group, by default 8192; under ``prefill-first`` a longer prompt
+        runs alone [tokens].
     batch : int, optional
         Most requests in the engine; by default as many as fit.
     host_seconds : float, optional
@@ -113,14 +115,16 @@ def simulate(
     memory = served.memory(device)
     need = _memory_of(served, arriving)
     _check_memory(served, device, arriving, need)
-    arriving = _with_hits(served, arriving, memory.left, need)
+    groups = served.layout.data_parallel
     fits = memory.left // int(need.min())
-    fits = served.at_once(device, min(fits, memory.slots or fits))
+    fits = served.at_once(device, groups * min(fits, memory.slots or fits))
     limit = fits if most is None else min(most, fits)
-    together = min(limit, arriving.concurrency or limit, len(need))
+    turns = _with_hits(served, arriving.of_group(groups), memory.left, need[::groups])
+    together = min(-(-limit // groups), turns.concurrency or limit, len(turns.prompt))
     chunked, each = order == "chunked", served.tokens_at_once
-    scheduler = Scheduler(arriving.concurrency or 0, memory.left, together, budget, each, chunked, host)
-    totals, (ttft, tpot, latency) = run(served, device, arriving, need, scheduler, seed)
+    scheduler = Scheduler(turns.concurrency or 0, memory.left, together, budget, each, chunked, host)
+    totals, (ttft, tpot, latency) = run(served, device, turns, need[::groups], scheduler, seed)
+    totals = totals.of_groups(groups)
     if serving is not None:
         waited = server_host(ReplicaSteps(served, device))
         ttft, latency = ttft + waited, latency + waited
@@ -145,7 +149,7 @@ def simulate(
         tpot=percentiles(tpot),
         latency=percentiles(latency),
         **totals._asdict(),
-        assumed=(*ignored, *arriving.notes, *_lengths(arriving), *_assumed(host, served), *assumed),
+        assumed=(*ignored, *turns.notes, *_lengths(turns), *_assumed(host, served), *assumed),
         notes=served.model.notes,
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
@@ -172,7 +176,7 @@ def _with_hits(service: Service, arriving: Requests, room: int, need: Any) -> Re
 
 def _laid_out(service: Service, device: Hardware, batch: int | None) -> Service:
     """Lay a service out by the best of the layouts of a plan that are simulated; the least where none can be timed."""
-    layouts = [each for each in default_layouts(service, device, SERVER) if each.devices == each.tensor_parallel]
+    layouts = [each for each in default_layouts(service, device, SERVER) if each.pipeline_parallel == 1]
     try:
         options = rated(service, device, Wanted(batch=batch), layouts) or rated(service, device, Wanted(), layouts)
     except SpecError:
@@ -215,11 +219,9 @@ def _check_tiers(cache: PrefixCache) -> None:
 
 
 def _check_layout(layout: Layout) -> None:
-    if layout.pipeline_parallel > 1 or layout.data_parallel > 1:
-        field = "pipeline_parallel" if layout.pipeline_parallel > 1 else "expert_parallel"
+    if layout.pipeline_parallel > 1:
         raise InputError(
-            f"layout.{field}: {getattr(layout, field)} given; allowed: ranks that run each step together, as with "
-            "tensor_parallel alone"
+            f"layout.pipeline_parallel: {layout.pipeline_parallel} given; allowed: ranks that run each step together"
         )
 
 
@@ -247,12 +249,14 @@ def _check_memory(service: Service, device: Hardware, arriving: Requests, need: 
 
 
 def _assumed(host: float, service: Service) -> tuple[str, ...]:
-    engine, drafts = service.engine, service.speculation
+    engine, drafts, groups = service.engine, service.speculation, service.layout.data_parallel
+    alike = (f"{groups} groups of ranks take requests in turn and are alike: one is simulated",) if groups > 1 else ()
     waited = () if engine is None else (f"host and server before the first token as under {engine.name}",)
     accepted = (
         () if drafts is None else ("each draft is accepted independently; a request grows evenly with its steps",)
     )
     return (
+        *alike,
         *waited,
         *accepted,
         "memory is reserved for the complete answer of a request, so none is preempted",
