@@ -8,16 +8,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from iomodel.common.input_files import readable
 from iomodel.errors import InputError, reason_of, shown
+
+if TYPE_CHECKING:
+    from iomodel.models.registry import ModelSpec
 
 LARGEST = 1 << 28
 """Largest file [B]."""
 GIB, MS, NS = 2.0**30, 1e-3, 1e-9
 MOST = 1e15
 """Largest number of a file that is taken for a length, a rate or a time."""
+
+
+class StatedSetup(TypedDict, total=False):
+    """Part of the set-up of a run that a benchmark states, or whoever reads it.
+
+    Parameters
+    ----------
+    model : ModelSpec or str, optional
+        The model, its name, or its file.
+    engine : str, optional
+        Engine whose memory and steps are assumed.
+    precision : str, optional
+        Types of weights, products and cache.
+    kv_dtype : str, optional
+        Type of the cache.
+    prompt : int, optional
+        Mean tokens of prompts.
+    output : int, optional
+        Mean tokens of outputs.
+    clients : int, optional
+        Clients of the closed loop.
+    """
+
+    model: ModelSpec | str | None
+    engine: str | None
+    precision: str | None
+    kv_dtype: str | None
+    prompt: int | None
+    output: int | None
+    clients: int | None
 
 
 @dataclass(frozen=True)
@@ -29,9 +62,9 @@ class BenchmarkRun:
     source : str
         Program that wrote the file.
     setting : mapping
-        Set-up that the file states: ``model``, ``hardware``, ``engine``, ``prompt``, ``output``, ``clients``, ``load``,
-        ``requests``, ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``precision``,
-        ``kv_dtype``, ``memory_utilization``, ``step_tokens``, ``step_requests``; what it lacks is missing.
+        Set-up that the file states, by the names of :class:`StatedSetup`, and ``hardware``, ``load``, ``requests``,
+        ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``memory_utilization``,
+        ``step_tokens``, ``step_requests``; what it lacks is missing.
     measured : mapping
         Measured figures by name, in SI units.
     notes : tuple of str
