@@ -18,9 +18,10 @@ from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.simulation.simulate import POLICIES, simulate
 from iomodel.planning.simulation.simulation_result import Simulation
 from iomodel.planning.simulation.step_table import step_table
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.planning.steps import BatchTimes, ReplicaSteps
+from iomodel.planning.steps import BatchTimes, GroupSteps, ReplicaSteps
 from tests.support.device_edits import scaled
 from tests.support.inside import BANDWIDTH, main, matrix
 from tests.support.strategies import at_most
@@ -108,6 +109,25 @@ def test_groups_take_requests_in_turn():
     assert (mixed.requests, mixed.output_tokens, same.output_tokens) == (4, 49, 32)
     hashes = {**trace, "hash_ids": [[1, 2], [3], [1], [1, 2, 3, 4]]}
     assert simulate("gpt-oss-20b", H100, arrivals=hashes, **pair).prompt_tokens == 3400
+
+
+def test_steps_of_groups_have_the_sequences_of_all():
+    """A step of four groups, each with some sequences, is that of a replica with all of them; each has its drafts."""
+    speculation = Speculation(tokens=3, acceptance=0.7, draft="gpt-oss-20b")
+    service = as_service("gpt-oss-120b", 1024, 128, Layout(expert_parallel=4), speculation=speculation)
+    steps, groups = ReplicaSteps(service, hardware(H100)), GroupSteps(service, hardware(H100))
+    assert groups.decode(8, 1100) == steps.decode(32, 1100)
+    assert groups.chunk(512, 1024, 2) == steps.chunk(512, 1024, 8)
+    assert groups.draft_step_seconds(8, 1100) == steps.draft_step_seconds(32, 1100)
+    assert groups.draft_step_seconds(64, 1100) > groups.draft_step_seconds(8, 1100)
+
+
+@pytest.mark.parametrize(("limit", "most"), [({"batch": 16}, 16), ({"engine": "vllm", "step_requests": 2}, 8)])
+def test_limits_of_groups_are_those_of_the_engine(limit, most):
+    """`batch` is of all groups, the requests of a step of each."""
+    setting = {**EXPERTS, "concurrency": 64, "requests": 128, "output": 32, **limit}
+    result = simulate("gpt-oss-20b", H100, **setting)
+    assert (result.batch, result.largest_batch) == (most, most)
 
 
 def test_chunks_of_prompts_longer_than_those_of_attention_are_timed():

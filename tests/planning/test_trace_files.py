@@ -83,6 +83,13 @@ def test_scale_and_limit_divide_times_and_rows():
 # Hash ids
 
 
+def test_groups_take_the_blocks_of_their_requests():
+    blocks = Blocks(np.array([1, 2, 3, 4, 5, 6]), np.array([0, 2, 3, 3, 6]), 512)
+    own = blocks.of_turns(2)
+    assert (own.ids.tolist(), own.starts.tolist(), own.tokens) == ([1, 2], [0, 2, 2], 512)
+    assert Blocks(blocks.ids, np.array([0, 1, 3, 4, 6]), 512).of_turns(3).ids.tolist() == [1, 5, 6]
+
+
 def test_hits_are_the_blocks_that_were_seen_and_are_kept():
     ids = np.array([1, 2, 3, 1, 2, 4, 1, 2, 3])
     blocks = Blocks(ids, np.array([0, 3, 6, 9]), 512)

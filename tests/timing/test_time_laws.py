@@ -71,6 +71,16 @@ def test_smaller_pages_are_never_faster(implementation: str) -> None:
     assert (times[-1] > 1.01 * times[0]) == (implementation == "flash-attention-3")
 
 
+def test_small_pages_lengthen_a_prefill_of_flash_attention_3():
+    """Record of vLLM 0.26 on an H100: 1,382 us without pages, 1,516 with pages of 16 keys."""
+    call = iomodel.Attention(heads=8, q_len=16384, head_dim=256, dtype="bf16", mask="causal")
+    whole, paged = (
+        iomodel.estimate("flash3", call.model_copy(update={"page_size": size}), "h100-sxm5").seconds
+        for size in (None, 16)
+    )
+    assert 1.02 < paged / whole < 1.15
+
+
 @given(
     device=st.sampled_from(["a100-sxm4-80gb", "rtx-pro-6000", "b200", "rtx3090"]),
     keys=st.integers(256, 65536),
