@@ -97,14 +97,16 @@ def outputs(sources: list[str], cwd: str) -> tuple[list[list[Any]], str]:
 
 
 def run(nb: Any, cwd: str, timeout: int, **_: Any) -> Any:
-    """Run the notebook `nb` in a fork, all of it within `timeout` seconds."""
+    """Run the notebook `nb` in a fork, within `timeout` seconds for each of its cells."""
     cells = [cell for cell in nb.cells if cell.cell_type == "code"]
     receiver, sender = FORKS.Pipe(duplex=False)
     fork = FORKS.Process(target=lambda: sender.send(outputs([cell.source for cell in cells], cwd)))
     fork.start()
     sender.close()
     try:
-        made, error = receiver.recv() if receiver.poll(timeout) else ([], f"no end within {timeout} s")
+        made, error = (
+            receiver.recv() if receiver.poll(timeout * len(cells)) else ([], f"no end within {timeout} s a cell")
+        )
     except EOFError:
         made, error = [], "the interpreter ended"
     fork.kill()
