@@ -66,7 +66,8 @@ class ServiceOptions(CapacityOptions, total=False):
         Type of the matrices in HBM; by default as released if quantised, else `dtype`. Routers and the output layer
         stay in `dtype`.
     kv_dtype : str, optional
-        Type of the cache, and of the keys of indexers; by default that which the checkpoint recommends, or `dtype`.
+        Type of the cache, and of the keys of indexers, or two, of K and of V, as "q8_0/q4_0"; by default that which
+        the checkpoint recommends, or `dtype`.
     linear_dtype : str, optional
         Type of the products of linear layers, "fp4" among others; by default that of fp8 and nvfp4 weights on a device
         with such products, else `dtype`.
