@@ -3,9 +3,9 @@
     python -m benchmarks.files [--requests 1000000] [--long 10000000]
 
 Each trace is written in the columns and units of its program, with 1,024 + 128 tokens in the mean, read by
-:func:`read_trace`, and simulated with its hash ids, whose time is that of `iomodel.simulate` less the reading; the first one compiles
-the loop, as each command does. The peak
-of memory of reading a file of --long requests is that of a process of its own, beside one that reads a hundredth of it.
+:func:`read_trace`, and simulated with its hash ids, whose time is that of `iomodel.simulate` less the reading; the
+first one compiles the loop, as each command does. The peak of memory of reading a file of --long requests is that of a
+process of its own, beside one that reads a hundredth of it.
 """
 
 from __future__ import annotations
