@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from iomodel import InputError
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.simulation import trace_files
 from iomodel.planning.simulation.arrivals import as_requests, read_trace
 from iomodel.planning.simulation.prefix_hits import hits
 from iomodel.planning.simulation.simulate import simulate
@@ -154,6 +155,30 @@ def test_a_file_of_another_kind_is_refused_in_one_line(case, tmp_path):
     with pytest.raises(InputError, match=message.replace("(", r"\(")) as caught:
         read_trace(file, timed=True)
     assert "\n" not in str(caught.value)
+
+
+TABLES = [file for file in FILES if file.suffix == ".csv"]
+
+
+@given(data=st.data())
+def test_columns_parsed_at_once_are_those_of_the_rows(data, tmp_path_factory):
+    """Rows are read one by one where a cell is quoted, empty or no number."""
+    content = data.draw(st.sampled_from(TABLES)).read_bytes()
+    file = tmp_path_factory.getbasetemp() / "table"
+    pieces = [b",", b"\n", b" ", b"1e3", b"nan", b"1_0", b"+1", b"\n\n", b"Z", b"\x00", b"0" * 30]
+    file.write_bytes(damaged(data, content, 9, pieces, longest=3))
+
+    def columns():
+        try:
+            read = read_trace(file, timed=True)
+        except InputError as error:
+            return str(error)
+        return {name: column.tolist() for name, column in read.columns.items()} | {"rows": read.rows.tolist()}
+
+    with pytest.MonkeyPatch.context() as patched:
+        at_once = columns()
+        patched.setattr(trace_files, "_loaded", lambda *_: None)
+        assert columns() == at_once
 
 
 @given(data=st.data())

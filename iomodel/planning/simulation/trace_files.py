@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from warnings import catch_warnings, simplefilter
@@ -27,10 +27,14 @@ LATEST = 1e12
 """Latest arrival [s]."""
 MOST_TOKENS = 1 << 24
 """Longest prompt or output [tokens]."""
-CHUNK = 1 << 16
-"""Rows that are read at once; their text is dropped before the next ones are read."""
+CHUNK = 1 << 11
+"""Rows that are read at once; their text is dropped before the next ones are read. Many live rows slow the collector
+of Python."""
 LARGEST = 1 << 30
 """Largest document of JSON [B]; a file with an object in each line has no limit."""
+LONGEST_DATE = 40
+"""Longest date that is read [characters]."""
+PROGRESS = f"chunks of {CHUNK:,} requests"
 DEPTH = 4
 """Levels of objects within objects in which keys are looked for."""
 CHARACTERS = 4
@@ -42,6 +46,8 @@ EPOCHS = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
 """Units of times from 1970 on, by the least of them: the year 1973 in each."""
 MILLISECONDS = ("timestamp", "input_length")
 """Names of the time and of the prompt in traces of Mooncake and of the tools that take them, in milliseconds."""
+OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d| UTC)$")
+"""Time zone at the end of a date."""
 TURNS = ("conversations", "conversation", "messages", "items")
 """Keys of the turns of a conversation, as in ShareGPT; a turn has its text under one of the keys below."""
 TEXTS = ("value", "content", "text")
@@ -92,6 +98,15 @@ class TraceColumn(NamedTuple):
                 return None
         return row
 
+    def cells(self, rows: list[Any]) -> list[Any]:
+        """Return the entries of many rows; those of a plain table without a call for each."""
+        if len(self.path) == 1:
+            try:
+                return list(map(itemgetter(self.path[0]), rows))
+            except (KeyError, IndexError, TypeError):
+                pass
+        return list(map(self.of, rows))
+
 
 def read_file(path: str | Path, *, timed: bool, most: int | None = None) -> TraceFile:
     """Read a file of requests, CSV or JSON, by the names of its columns or keys.
@@ -128,13 +143,53 @@ def read_file(path: str | Path, *, timed: bool, most: int | None = None) -> Trac
 
 
 def _csv(file: IO[str], timed: bool, limit: int) -> TraceFile:
-    lines = csv.reader(file, delimiter=_delimiter(file), strict=True)
+    delimiter = _delimiter(file)
+    lines = csv.reader(file, delimiter=delimiter, strict=True)
     header = [cell.strip() for cell in next(lines, [])]
-    first = next(lines, None)
-    found = {name: _in_header(header, name, first or []) for name in COLUMNS[1 - timed :]}
+    above = lines.line_num
+    first = next(lines, [])
+    found = {name: _in_header(header, name, first) for name in COLUMNS[1 - timed :]}
     plain = all(header[place.path[0]] == name for name, place in found.items())
-    rows = lines if first is None else chain([first], lines)
-    return _columns(_chunks(rows, file, limit), found, foreign=not plain)
+    file.seek(0)
+    for _ in range(above):
+        file.readline()
+    tables = _tables(file, found, delimiter, limit)
+    return _columns(watched(tables, _expected(file, limit), True, PROGRESS), found, foreign=not plain)
+
+
+def _tables(file: IO[str], found: Mapping[str, TraceColumn], delimiter: str, limit: int) -> Iterator[Any]:
+    """Yield chunks of a table: arrays of the columns, or rows where a cell is quoted, empty or no number."""
+    left = limit
+    while lines := list(islice(file, min(CHUNK, left))):
+        if any('"' in line or "\0" in line for line in lines):
+            quoted = islice(csv.reader(chain(lines, file), delimiter=delimiter, strict=True), left)
+            while rows := list(islice(quoted, CHUNK)):
+                yield rows
+            return
+        table = _loaded(lines, found, delimiter)
+        yield list(csv.reader(lines, delimiter=delimiter, strict=True)) if table is None else table
+        left -= len(lines)
+
+
+def _loaded(lines: list[str], found: Mapping[str, TraceColumn], delimiter: str) -> Any:
+    """Parse lines without quotes by NumPy; None where it does not take them as they are."""
+    types = [(name, f"U{LONGEST_DATE}" if column.unit == "date" else "f8") for name, column in found.items()]
+    places = [column.path[0] for column in found.values()]
+    try:
+        with catch_warnings():
+            simplefilter("ignore")
+            table = np.loadtxt(lines, types, comments=None, delimiter=delimiter, usecols=places, ndmin=1)
+    except (ValueError, TypeError, IndexError):
+        return None
+    if len(table) != len(lines):
+        return None
+    cut = any(_letters(table[name])[:, -1].any() for name, kind in types if kind != "f8")
+    return None if cut else table
+
+
+def _letters(texts: Any) -> Any:
+    """Return the characters of texts as numbers, a row for each text."""
+    return np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
 
 
 def _delimiter(file: IO[str]) -> str:
@@ -218,12 +273,27 @@ def _parsed(line: str) -> Any:
 
 
 def _objects(file: IO[str]) -> Iterator[Any]:
-    for number, line in enumerate(file, 1):
+    number = 1
+    while lines := list(islice(file, CHUNK)):
+        full = [line for line in lines if not line.isspace()]
+        try:
+            parsed = json.loads(f"[{','.join(full)}]")
+        except ValueError:
+            parsed = None
+        if parsed is None or len(parsed) != len(full):
+            parsed = _one_by_one(lines, number)
+        yield from parsed
+        number += len(lines)
+
+
+def _one_by_one(lines: list[str], number: int) -> Iterator[Any]:
+    """Yield the objects of lines; of a line that is none, its number is told."""
+    for place, line in enumerate(lines, number):
         if line.strip():
             try:
                 yield json.loads(line)
             except ValueError:
-                raise InputError(f"trace: row {number} is no JSON, {shown(line[:80])}; allowed: an object") from None
+                raise InputError(f"trace: row {place} is no JSON, {shown(line[:80])}; allowed: an object") from None
 
 
 def _of_document(document: Any, timed: bool, limit: int) -> TraceFile:
@@ -327,7 +397,7 @@ def _chunks(rows: Iterator[Any], file: IO[str] | None, limit: int) -> Iterable[l
     """Divide the rows into chunks, with a bar on a terminal."""
     taken = islice(rows, limit)
     chunks = iter(lambda: list(islice(taken, CHUNK)), [])
-    return watched(chunks, _expected(file, limit), True, f"chunks of {CHUNK:,} requests")
+    return watched(chunks, _expected(file, limit), True, PROGRESS)
 
 
 def _expected(file: IO[str] | None, limit: int) -> int:
@@ -369,17 +439,23 @@ def _whole(entries: Iterable[Any], count: int) -> Any:
         raise InputError("trace: hash_ids that are no integers given; allowed: integers of 64 bits") from None
 
 
-def _converted(chunk: list[Any], name: str, column: TraceColumn, first: int, foreign: bool) -> Any:
+def _converted(chunk: Any, name: str, column: TraceColumn, first: int, foreign: bool) -> Any:
+    if isinstance(chunk, np.ndarray) and column.unit != "date":
+        return chunk[name] * SECONDS.get(column.unit or "s", 1.0) if name == "arrival" else chunk[name]
+    if isinstance(chunk, np.ndarray) and (instants := _alike(chunk[name])) is not None:
+        return instants
+    cells = chunk[name].tolist() if isinstance(chunk, np.ndarray) else column.cells(chunk)
     if column.unit == "date":
-        return _dates([str(column.of(row) or "") for row in chunk], first)
-    cells = map(column.of, chunk)
+        return _dates([str(cell or "") for cell in cells], first)
     convert: Callable[[Any], float] = _of_text if column.text else _lenient if foreign and name != "arrival" else float
     try:
-        numbers = np.fromiter(map(convert, cells), float, len(chunk))
-    except (TypeError, ValueError, OverflowError):
-        row = next(row for row, entry in enumerate(chunk) if not _is_number(column.of(entry)))
-        cell = column.of(chunk[row])
-        raise refused(first + row, name, "" if cell is None else cell) from None
+        numbers = np.fromiter(map(_of_text if column.text else float, cells), float, len(cells))
+    except (TypeError, ValueError, OverflowError):  # an empty cell, or one that is no number
+        try:
+            numbers = np.fromiter(map(convert, cells), float, len(cells))
+        except (TypeError, ValueError, OverflowError):
+            row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
+            raise refused(first + row, name, "" if cells[row] is None else cells[row]) from None
     return numbers if name != "arrival" else numbers * SECONDS.get(column.unit or "s", 1.0)
 
 
@@ -391,9 +467,28 @@ def _lenient(cell: Any) -> float:
     return float(cell) if cell not in (None, "") else 0.0
 
 
+def _alike(dates: Any) -> Any:
+    """Convert dates of one length and zone to seconds; None for others."""
+    zone = OFFSET.search(str(dates[0]))
+    suffix, length = "" if zone is None else zone[0], len(dates[0])
+    letters = _letters(dates)
+    ends = np.array(list(map(ord, suffix)), np.uint32)
+    begin = length - len(suffix)
+    if (letters[:, begin:length] != ends).any() or letters[:, length:].any() or not letters[:, length - 1].all():
+        return None
+    try:
+        return _instants(dates.astype(f"U{begin}")) / 1e6
+    except (ValueError, UserWarning):
+        return None
+
+
 def _dates(cells: list[str], first: int) -> Any:
     """Convert dates to seconds; an offset at their end is taken off, as all of a file have the same zone."""
-    plain = [re.sub(r"(Z|[+-]\d\d:?\d\d| UTC)$", "", cell.strip()) for cell in cells]
+    zone = OFFSET.search(cells[0].strip())
+    if zone is not None and all(map(methodcaller("endswith", zone[0]), cells)):
+        plain = [cell[: -len(zone[0])] for cell in cells]
+    else:
+        plain = [OFFSET.sub("", cell.strip()) for cell in cells]
     try:
         return _instants(plain) / 1e6
     except (ValueError, UserWarning):
@@ -401,7 +496,7 @@ def _dates(cells: list[str], first: int) -> Any:
         raise refused(first + row, "arrival", cells[row]) from None
 
 
-def _instants(cells: list[str]) -> Any:
+def _instants(cells: Any) -> Any:
     """Parse dates without an offset, as microseconds from 1970 on; a date in another form is an error."""
     with catch_warnings():
         simplefilter("error")  # NumPy warns of an offset, and reads it
