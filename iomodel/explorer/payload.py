@@ -23,6 +23,7 @@ from iomodel.explorer.device_data import devices
 from iomodel.explorer.drawn_nests import Drawn
 from iomodel.explorer.form import AUTO, OPTIONS, SHAPE, TOUR, call_fields, memory_fields, presets, tile_field
 from iomodel.explorer.javascript import Nodes
+from iomodel.explorer.report_data import report_data
 from iomodel.explorer.serving import ServingGrid, serving, serving_fields
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.algorithm import Algorithm
@@ -86,6 +87,7 @@ def payload(
         "bounds": {"counts": numbered(bounds), "values": {name: _bound(expr) for name, expr in FORMULAS.items()}},
         "nodes": texts,
         "lines": typeset.lines,
+        "reports": report_data(),
         "masks": list(MASKS),
         "directions": list(get_args(Direction)),
         "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field(), "serving": planned},
