@@ -47,9 +47,16 @@ def _digest(release: str) -> str:
     digest = sha256(release.encode())
     for path, content in _sources(files("iomodel"), "iomodel", UNUSED):
         digest.update(path.encode() + content)
-    for path, content in _sources(specs_folder(), "specs"):
-        digest.update(path.encode() + content)
+    digest.update(sources_digest(specs_folder(), "specs").encode())
     return digest.hexdigest()[:16]
+
+
+def sources_digest(folder: Traversable, path: str) -> str:
+    """Compute a digest of the files of a folder."""
+    digest = sha256()
+    for name, content in _sources(folder, path):
+        digest.update(name.encode() + content)
+    return digest.hexdigest()
 
 
 def _sources(folder: Traversable, path: str, left_out: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:

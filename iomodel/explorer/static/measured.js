@@ -4,6 +4,9 @@ const LARGEST_REPORT = 64 * 2 ** 20; // [B]
 const NARROWER = { fp32: ["tf32", "bf16"], tf32: ["bf16"], bf16: ["fp8"], fp16: ["fp8"] };
 const LEAST_GAIN = 1.01;
 
+// A command whose words are not broken at hyphens.
+const shell = (line) => element("code", {}, ...line.split(" ").flatMap((word) => [element("span", { class: "whole" }, word), " "]).slice(0, -1));
+
 // Changes to a call with their gain by the model, the largest first: { name, change, gain }.
 function fasterThan(view, page) {
   const { state, call, time } = view, { calls, timer } = page;
@@ -43,7 +46,7 @@ class Measured {
     host.replaceChildren(
       this.faster,
       element("p", {}, element("label", { for: "report" }, "Measured it? ", this.file)),
-      element("p", { class: "note" }, "Choose or drop the CSV of Nsight Compute (", element("code", {}, "ncu --csv"), ") or the JSON of a serving benchmark: measured figures stand beside predicted ones. Nothing leaves this machine."),
+      element("p", { class: "note" }, "Choose or drop the CSV of Nsight Compute (", shell("ncu --csv"), ") or the JSON of a serving benchmark: measured figures stand beside predicted ones. Nothing leaves this machine."),
       this.fault, this.out,
     );
     document.addEventListener("dragover", (event) => event.preventDefault());
@@ -130,7 +133,7 @@ class Measured {
     return [
       element("p", {}, element("label", { for: "launch" }, `${this.name}: `, select), several ? ` and the ${time.kernels.length - 1} after it, as the call has ${time.kernels.length} kernels` : ""),
       rows.length ? this.table(rows) : element("p", { class: "warn" }, `No counter of bytes or time; profile with ncu --csv --metrics ${this.reports.data.counters.metrics.join(",")}`),
-      ...(found.seconds && time ? [element("p", { class: "note" }, "The square in the roofline is the measurement. Reasons: ", element("code", {}, commandOf(view).replace("iomodel estimate", "iomodel diagnose") + ` --time ${found.seconds.toPrecision(4)}s`), "; bytes: ", element("code", {}, "iomodel audit"), ".")] : []),
+      ...(found.seconds && time ? [element("p", { class: "note" }, "The square in the roofline is the measurement. Reasons: ", shell(`${commandOf(view).replace("iomodel estimate", "iomodel diagnose")} --time ${found.seconds.toPrecision(4)}s`), "; bytes: ", shell("iomodel audit"), ".")] : []),
     ];
   }
 
@@ -152,7 +155,7 @@ class Measured {
     return [
       element("p", {}, `${this.name}, ${source}${runs > 1 ? `, the last of ${runs} runs` : ""}: ${own.join(", ")}`),
       rows.length ? this.table(rows) : element("p", { class: "warn" }, "No time and no rate of tokens in this result."),
-      element("p", { class: "note" }, `${point} The run itself, with intervals: `, element("code", {}, `iomodel judge ${this.name}${setting.hardware ? "" : ` --hardware ${state.serve_hardware}`}${setting.model ? "" : " --model NAME"}`)),
+      element("p", { class: "note" }, `${point} The run itself, with intervals: `, shell(`iomodel judge ${this.name}${setting.hardware ? "" : ` --hardware ${state.serve_hardware}`}${setting.model ? "" : " --model NAME"}`)),
     ];
   }
 
