@@ -21,12 +21,13 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "algorithm_pages",
     "dark_pictures",
     "explorer_page",
     "gallery",
     "mathml",
     "notebook_downloads",
-    "notebook_sockets",
+    "notebook_forks",
     "search_order",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]

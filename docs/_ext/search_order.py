@@ -42,7 +42,7 @@ PHRASES: dict[str, tuple[str, ...]] = {
     "training": ("training step", "mfu"),
     "explorer": ("browser", "interactive"),
     "context-parallel": ("ring attention", "ulysses"),
-    "sweep": ("grid search", "dask"),
+    "arrays": ("sweep", "grid search", "dask", "million of call"),
     "mcp": ("agent", "mcp", "tool for an agent"),
 }
 """Phrases by page, each word in the singular."""

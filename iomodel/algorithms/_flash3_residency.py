@@ -14,6 +14,11 @@ from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV, m
 
+PAGED = 0.04
+"""Time of an SM for a byte of a key tile that is not of one page [clk/B], copied by 16 bytes with an address for each
+row (pagedkv_tma in hopper/flash_api.cpp): the time of the record of vLLM 0.26 with head dimension 256, 16,384 causal
+queries and pages of 16 keys, 1,516 us, which such copies bound (1,382 us without pages). The kernel of April 2025 was
+slower (292 us for 16 x 32 heads on 2,000 keys with pages of 8, tests/measured/published_2.csv; 189 us by this time)."""
 _SHARED = (Shared(Q), Shared(K, stages), Reused((Shared(V, stages),), (Shared(O, dtype="io"),)))
 _OVERLAP = ((Fragment(S), Fragment(S, "io"), Fragment(O)),)
 P_IN_REGISTERS = Residency(

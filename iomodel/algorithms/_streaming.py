@@ -43,7 +43,4 @@ def chunks(
     """
     full = ceiling(along[0] / length) - 1
     rest = along[0] - full * length
-    return [
-        Piece(full, dict.fromkeys(along, length), mask),
-        Piece(ONE, dict.fromkeys(along, rest), mask),
-    ]
+    return [Piece(full, dict.fromkeys(along, length), mask), Piece(ONE, dict.fromkeys(along, rest), mask)]

@@ -19,6 +19,7 @@ from iomodel.algorithms._flash3_residency import (
     FORWARD,
     FORWARD_2024,
     IN_SECTIONS,
+    PAGED,
 )
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
@@ -129,6 +130,7 @@ FLASH_ATTENTION_3 = Implementation(
     "FlashAttention-3 (CUDA, Hopper)",
     "github.com/Dao-AILab/flash-attention, hopper",
     residency={"forward": FORWARD, "backward": BACKWARD},
+    execution={"forward": replace(IN_SECTIONS, paged_clocks=PAGED), "backward": ADDED_IN_SECTIONS},
     searched=PACKED,
     tiles=shipped_tiles("flash-attention-3", "flash3"),
     aliases=("fa3", "flash-attn-3", "flashattention-3"),

@@ -56,11 +56,7 @@ def declare(splits: Expr, gated: bool, scaled: bool, bias: bool, wrapped_edges: 
     share = part_of_blocks if scaled else part
     partial = [Tensor(f"{result.name}_acc", (share, *result.axes), "fp32", per="call") for result in results]
     held: list[Statement] = [Hold(result, "fp32") for result in results]
-    epilogue: list[Statement] = [
-        *([Load(bias_row)] if bias else []),
-        *([Exp(row, column)] if gated else []),
-        Store(Y),
-    ]
+    epilogue: list[Statement] = [*([Load(bias_row)] if bias else []), *([Exp(row, column)] if gated else []), Store(Y)]
     products = [step for weight in weights for step in (operand(weight, column), MatMul(row, column, term))]
     slices: Statement = Loop(term, B_k, [operand(X, row), *products])
     if scaled:

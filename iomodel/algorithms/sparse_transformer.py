@@ -49,10 +49,7 @@ def _residues() -> list[Piece]:
     """Split positions by their remainder modulo l; some remainders have one more position than the others."""
     least, most = floor(N_q / l_s), ceiling(N_q / l_s)
     longer = N_q - l_s * least
-    return [
-        Piece(longer, {N_q: most, N_k: most}, "causal"),
-        Piece(l_s - longer, {N_q: least, N_k: least}, "causal"),
-    ]
+    return [Piece(longer, {N_q: most, N_k: most}, "causal"), Piece(l_s - longer, {N_q: least, N_k: least}, "causal")]
 
 
 def _summaries() -> Kernel:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Expr, Min, ceiling
 
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
+from iomodel.algorithms._flash3_residency import PAGED
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._latent_residency import CUTLASS_MLA, FLASHMLA, TRITON_MLA
@@ -128,14 +129,13 @@ FLASH_ATTENTION_3 = Implementation(
     "FlashAttention-3 (CUDA, Hopper), split-KV",
     "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_combine_kernel.h, heuristics.h",
     residency={"forward": tuple(layout for layout in FLASH3 if layout.capability == ("9.0", "9.0"))},
-    execution={"forward": replace(PIPELINED, spread=(split,), dependent=True, paged_clocks=0.13)},
+    execution={"forward": replace(PIPELINED, spread=(split,), dependent=True, paged_clocks=PAGED)},
     searched=FLASH_ATTENTION_2.searched,
     tiles=shipped_tiles("flash-attention-3", "split_kv"),
     front_end=front_end("flash-attention-3"),
 )
 """The combination is launched dependently (hopper/flash_fwd_combine_launch_template.h). A page that is no multiple of
-the key tile takes 16-byte copies with an address for each row (pagedkv_tma in hopper/flash_api.cpp); their time is that
-of the rows with pages of 8 and 2,000 and 4,000 keys in tests/measured/published_2.csv, 292 and 567 us."""
+the key tile takes 16-byte copies with an address for each row (pagedkv_tma in hopper/flash_api.cpp)."""
 
 _T_c = ceiling(N_k / B_c)
 _many = Min(1, s - 1)

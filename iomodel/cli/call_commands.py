@@ -129,13 +129,14 @@ def tiles(
       iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128
     """
     from iomodel.solving.solve import solve
-    from iomodel.studies.comparison import Comparison
 
     devices, chosen, form = devices_of(arguments), values.options(arguments), arguments["emit"]
     limits = values.budget(arguments)
     if len(devices) > 1:
         if map or form is not None:
             raise InputError(f"hardware: {len(devices)} devices given with {'map' if map else 'emit'}; allowed: one")
+        from iomodel.studies.comparison import Comparison
+
         call = values.workload(arguments, algorithm)
         found = Comparison.over(
             call, devices, lambda name: solve(algorithm, call, **{**limits, "hardware": name}, **chosen)

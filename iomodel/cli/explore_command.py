@@ -29,8 +29,7 @@ BASE = option("base", "Address of a page for --link (the output file, which is w
 CALL = [IMPLEMENTATION, *WORKLOAD, *TILE, *ALGORITHM]
 """Options of the call of a link."""
 Linked = Annotated[
-    str | None,
-    typer.Argument(help="The algorithm of --link.", autocompletion=algorithm_names, show_default=False),
+    str | None, typer.Argument(help="The algorithm of --link.", autocompletion=algorithm_names, show_default=False)
 ]
 
 

@@ -36,8 +36,7 @@ from iomodel.workloads.varlen import as_call
 plot = typer.Typer(help="Draw a picture to a PNG, SVG, PDF or PGF file.", rich_markup_mode="rich", add_completion=False)
 
 Algorithms = Annotated[
-    list[str],
-    typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names),
+    list[str], typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names)
 ]
 FILE = [
     option("out", "Output file, ending in .png, .svg, .pdf or .pgf (iomodel-PICTURE.png).", "Output", "FILE"),

@@ -41,8 +41,7 @@ def bound(
 Ttir = Annotated[Path, typer.Argument(help="TTIR of a compiled kernel: compiled.asm['ttir'], or a .ttir of the cache.")]
 OfText = Annotated[str, typer.Option("--config", help="Tiles of the text: BLOCK_M=128,BLOCK_N=64.", show_default=False)]
 Checked = Annotated[
-    list[str] | None,
-    typer.Option("--check", help="A config to check: BLOCK_M=64,num_warps=8.", show_default=False),
+    list[str] | None, typer.Option("--check", help="A config to check: BLOCK_M=64,num_warps=8.", show_default=False)
 ]
 Architecture = Annotated[str, typer.Option("--arch", help="The architecture, such as sm_90.")]
 Version = Annotated[str | None, typer.Option("--version", help="The version of Triton.", show_default=False)]

@@ -48,8 +48,7 @@ def implementation_names() -> list[str]:
 
 
 Algorithm = Annotated[
-    str,
-    typer.Argument(help=", ".join(list_algorithms()), autocompletion=algorithm_names, show_default=False),
+    str, typer.Argument(help=", ".join(list_algorithms()), autocompletion=algorithm_names, show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel="Output")]
 
@@ -163,11 +162,7 @@ MASK = [
     option("mask_block_kv", "Keys per block of the mask, such as 128.", "Mask"),
 ]
 DIRECTION = option(
-    "direction",
-    "forward (default), backward, or both in sequence.",
-    "Workload",
-    "NAME",
-    get_args(Direction),
+    "direction", "forward (default), backward, or both in sequence.", "Workload", "NAME", get_args(Direction)
 )
 SHAPE = [
     option("q_len", "Queries per head (required, or --q-lens).", "Workload"),

@@ -26,8 +26,7 @@ Workers = Annotated[
                  show_default=False),
 ]  # fmt: skip
 Fresh = Annotated[
-    bool,
-    typer.Option("--resume/--fresh", help="Resume an interrupted sweep, or start over and overwrite it."),
+    bool, typer.Option("--resume/--fresh", help="Resume an interrupted sweep, or start over and overwrite it.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the plan and print its size.")]
 

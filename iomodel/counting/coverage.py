@@ -183,12 +183,7 @@ class View:
         )
 
     def kept(
-        self,
-        axes: Iterable[Axis],
-        path: Path,
-        paged: bool = False,
-        loads: bool = False,
-        whole: Iterable[Axis] = (),
+        self, axes: Iterable[Axis], path: Path, paged: bool = False, loads: bool = False, whole: Iterable[Axis] = ()
     ) -> Expr:
         """Return the elements over `axes`, or the loads, that find their tile where a serpentine walk has turned.
 

@@ -25,11 +25,7 @@ from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES, TOTALS, Counts
 from iomodel.counting.terms import parts_of, replaced
 from iomodel.errors import InputError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import (
-    FOLLOWS,
-    NUMBERS,
-    TILES,
-)
+from iomodel.nests.alphabet import FOLLOWS, NUMBERS, TILES
 from iomodel.nests.as_written import as_written
 from iomodel.nests.feature_names import AS_WRITTEN, BAND_ONLY, default_of, other_of
 from iomodel.nests.features import FEATURES, dressed

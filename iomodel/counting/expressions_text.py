@@ -11,18 +11,9 @@ from sympy import Expr, Max, Min, Symbol, ceiling, cse, factor_terms, numbered_s
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.bands import Count
 from iomodel.counting.quantities import QUANTITIES, unit_of
-from iomodel.nests.alphabet import (
-    ALPHABET,
-)
+from iomodel.nests.alphabet import ALPHABET
 from iomodel.nests.floor_sum_node import FloorSum
-from iomodel.nests.symbols import (
-    B_c,
-    B_r,
-    G,
-    N_k,
-    N_q,
-    s,
-)
+from iomodel.nests.symbols import B_c, B_r, G, N_k, N_q, s
 
 if TYPE_CHECKING:
     from iomodel.counting.expressions import Expressions

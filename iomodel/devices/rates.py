@@ -307,10 +307,7 @@ SUSTAINED = 0.9
 SUSTAINED_LAST = 0.69
 """Share of the peak bandwidth of a last-level cache that a kernel sustains where none is measured [-]: 11.9 of 17.2
 TB/s on an MI300X."""
-REACHED = {
-    **dict.fromkeys(("8.0", "9.0", "10.0", "10.3"), 0.8),
-    **dict.fromkeys(("gfx90a", "gfx942", "gfx950"), 0.6),
-}
+REACHED = {**dict.fromkeys(("8.0", "9.0", "10.0", "10.3"), 0.8), **dict.fromkeys(("gfx90a", "gfx942", "gfx950"), 0.6)}
 """Share of the peak that the best product reaches where none is measured, by compute capability or architecture [-],
 near the medians of the shares measured: 0.87 and 0.81 (A100 SXM, PCIe), 0.80 (H100), 0.84 (GH200), 0.78 (B200), 0.79
 (B300) and 0.73 (GB200); 0.54 (MI300X), 0.64 (MI325X) and 0.62 (MI355X). No other architecture has one on file."""

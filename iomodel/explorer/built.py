@@ -17,7 +17,7 @@ NAME = "explorer"
 """Name of the page among the derived data."""
 UNUSED = frozenset({"cli", "integrations", "plots", "testing", "torch", "triton"})
 """Rooms that no figure of the page comes from; a change there keeps the page."""
-ONCE = "iomodel: building the page of all calls and devices, once for this version; it takes two minutes or three\n"
+ONCE = "iomodel: building the page of all calls and devices, once for this version; it takes a minute\n"
 
 
 def shipped_algorithms() -> list[str]:

@@ -159,6 +159,11 @@ class AttentionLayer(Group):
             return self.kv_lora_rank + self.rope_dim
         return self.kv_heads * (self.head_dim + self.value_dim)
 
+    @property
+    def reach(self) -> int | None:
+        """Most tokens that a query sees by a window or a chunk [tokens]; None for all."""
+        return self.window or self.chunk
+
     def cached_tokens(self, context: int, page_size: int | None = None) -> int:
         """Count the tokens in the cache after `context` tokens: at most the window or the chunk, in whole pages.
 
@@ -311,6 +316,24 @@ class AttentionLayer(Group):
             sinks=self.sinks,
             softcap=self.softcap,
         )
+
+    def pieces(self, q_len: int, kv_len: int) -> tuple[tuple[int, int], ...]:
+        """Divide the last queries of a sequence into those that one call computes, each with its keys [rows].
+
+        Queries that begin within a chunk and go on behind it are three: the end of a chunk, whole chunks, and the last.
+
+        >>> local = AttentionLayer(heads=32, kv_heads=8, head_dim=128, chunk=1000)
+        >>> local.pieces(1, 4500), local.pieces(4500, 4500), local.pieces(2700, 4500)
+        (((1, 4500),), ((4500, 4500),), ((200, 1000), (2000, 2000), (500, 500)))
+        """
+        if self.chunk is None or q_len == kv_len:
+            return ((q_len, kv_len),)
+        last = (kv_len - 1) % self.chunk + 1
+        if q_len <= last:
+            return ((q_len, kv_len),)
+        whole, first = divmod(q_len - last, self.chunk)
+        pieces = (first, self.chunk), (whole * self.chunk, whole * self.chunk), (last, last)
+        return tuple(piece for piece in pieces if piece[0])
 
     def visible_keys(self, q_len: int, kv_len: int) -> int:
         """Count the keys from the first that any query sees: a window hides those before it [rows].

@@ -184,13 +184,7 @@ def _compressed(fields: Fields, slot: Slot) -> dict[str, Any]:
     entries_kept = fields.count("index_topk")
     return {
         "compression": {"ratio": ratio, "overlap": 2},
-        "indexer": {
-            **_index_heads(fields),
-            "topk": ratio * entries_kept,
-            "block": ratio,
-            "pool": ratio,
-            "overlap": 2,
-        },
+        "indexer": {**_index_heads(fields), "topk": ratio * entries_kept, "block": ratio, "pool": ratio, "overlap": 2},
     }
 
 

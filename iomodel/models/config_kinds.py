@@ -109,10 +109,7 @@ def of_params(data: Mapping[str, Any]) -> Mapping[str, Any]:
         return data
     moe = data.get("moe")
     routed = moe if isinstance(moe, dict) else {}
-    experts = {
-        "num_local_experts": routed.get("num_experts"),
-        "num_experts_per_tok": routed.get("num_experts_per_tok"),
-    }
+    experts = {"num_local_experts": routed.get("num_experts"), "num_experts_per_tok": routed.get("num_experts_per_tok")}
     named = {PARAMS.get(name, name): value for name, value in data.items() if name != "moe"}
     return {
         "torch_dtype": "bfloat16",

@@ -135,11 +135,7 @@ _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
 _falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu")
 
 _gpt2 = replace(
-    _neox,
-    positions=0,
-    activation="gelu_new",
-    names=_GPT2,
-    defaults={"tie_word_embeddings": True, "expansion_ratio": 4},
+    _neox, positions=0, activation="gelu_new", names=_GPT2, defaults={"tie_word_embeddings": True, "expansion_ratio": 4}
 )
 _gptj = replace(
     _neox,

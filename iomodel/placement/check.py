@@ -245,12 +245,7 @@ def checked(
 
 
 def check_of(
-    algorithm: AlgorithmLike,
-    workload: Workload,
-    device: str,
-    tiles: Mapping[str, int],
-    layout: str,
-    fit: BlockFit,
+    algorithm: AlgorithmLike, workload: Workload, device: str, tiles: Mapping[str, int], layout: str, fit: BlockFit
 ) -> Check:
     """Return the check of tiles from the resources that they take."""
     resources = {name: Resource(used, fit.limits[name], fit.units[name]) for name, used in fit.used.items()}

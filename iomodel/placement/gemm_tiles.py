@@ -131,6 +131,8 @@ def competing(
     slices = max(16, SLICE // ELEMENT_SIZE[first.dtype])
     if first.scale_block is not None and anywhere(first.scale_block < first.in_features):
         slices = next(size for size in range(min(slices, first.scale_block), 0, -1) if not first.scale_block % size)
+    searched = answering(first)[0].implementations[0].searched["splits"]
+    most = ceil_div(first.in_features, slices if first.scale_block is None else max(slices, first.scale_block))
     large = LARGE if device.sram_per_block > 1 << 20 else ()
     enough: Any = 1 << 30
     for size in reversed((*ROWS, *large)):
@@ -147,17 +149,15 @@ def competing(
             tiles = sum(
                 layer.groups * ceil_div(layer.rows, block_m) * ceil_div(layer.out_features, block_n) for layer in layers
             )
-            options = _splits(first, slices, tiles, units) if splits is None else ((splits, True),)
+            options = _splits(searched, most, tiles, units) if splits is None else ((splits, True),)
             for parts, few in options:
                 warps = warps_of(block_m, block_n)
                 yield GemmTile(block_m, block_n, slices, parts, blocks, warps, stages), near & few
 
 
-def _splits(layer: Any, slices: int, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:
+def _splits(searched: Sequence[int], most: Any, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:
     """Yield the numbers of parts of a sum, each with a mask of the points where so many may pay."""
-    unit = slices if layer.scale_block is None else max(slices, layer.scale_block)
-    most = ceil_div(layer.in_features, unit)
-    for splits in answering(layer)[0].implementations[0].searched["splits"]:
+    for splits in searched:
         if splits == 1:
             yield splits, True
         elif units is not None:

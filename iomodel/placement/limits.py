@@ -66,6 +66,11 @@ class DeviceLimits:
             room["tensor memory"] = self.tensor_columns // _allocated(columns)
         return room
 
+    def registers_limit(self, warps: int, taken: int = 0) -> int:
+        """Compute the registers available per thread: whole granules of the file, less those taken [-]."""
+        granules = (self.registers_per_sm - taken) // warps // self.register_granularity
+        return min(self.registers_per_thread, granules * self.register_granularity // self.warp)
+
 
 def _allocated(columns: Any) -> Any:
     """Round to an allocation of tensor memory: a power of two from 32 on [columns]."""

@@ -23,8 +23,6 @@ from iomodel.nests.residency import Residency
 from iomodel.placement.fit import BlockFit, joined
 from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
 from iomodel.placement.supported import supported
-from iomodel.placement.triton_check import checked_launch
-from iomodel.placement.triton_launch import compiled_fit, registers_limit_of
 from iomodel.workloads.attention import Attention
 
 
@@ -121,7 +119,7 @@ class Placement(NamedTuple):
         Each warp takes whole granules of the register file; producers release unused registers.
         """
         taken = self.residency.producers * self.device.warp * self.residency.producer_registers
-        return registers_limit_of(self.device, warps, taken)
+        return self.device.registers_limit(warps, taken)
 
     def fit(self, query: Any, key: Any, launch: Launch, on_steps: bool = False) -> BlockFit:
         """Compute the resources that a block with these tiles takes; tiles may be arrays.
@@ -152,6 +150,9 @@ class Placement(NamedTuple):
 
     def compiled_at(self, sizes: Sequence[int], launch: Launch) -> BlockFit:
         """Compute the resources of a block at a tile and widths by the rules of its compiler."""
+        from iomodel.placement.triton_check import checked_launch  # most kernels need no rules of a compiler
+        from iomodel.placement.triton_launch import compiled_fit
+
         query, key, *widths = sizes
         residency, element = self.residency, self.padded.element_size
         tile = [1 << (size - 1).bit_length() for size in (query, key)]  # a compiler takes powers of two

@@ -22,10 +22,7 @@ ROWS = (16, 64, 128)
 
 
 def shipped_tile(
-    implementation: Implementation,
-    call: Attention | VarlenAttention,
-    hardware: Hardware,
-    options: Mapping[str, Any],
+    implementation: Implementation, call: Attention | VarlenAttention, hardware: Hardware, options: Mapping[str, Any]
 ) -> Mapping[str, int] | None:
     """Return the tile that an implementation ships for a call; None where its table has none."""
     row = shipped_row(implementation, call, hardware, options)
@@ -33,10 +30,7 @@ def shipped_tile(
 
 
 def shipped_row(
-    implementation: Implementation,
-    call: Attention | VarlenAttention,
-    hardware: Hardware,
-    options: Mapping[str, Any],
+    implementation: Implementation, call: Attention | VarlenAttention, hardware: Hardware, options: Mapping[str, Any]
 ) -> ShippedTile | None:
     """Return the row of an implementation's table for a call; None where it has none."""
     words = _words(call, options)

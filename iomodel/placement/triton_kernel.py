@@ -184,17 +184,7 @@ class TritonKernel:
 
 
 def forward_kernel(
-    M: int,
-    N: int,
-    d: int,
-    d_v: int | None = None,
-    element: int = 2,
-    *,
-    early: bool = False,
-    keys: Order = "turned",
-    loops: int = 1,
-    descriptors: bool = False,
-    positions: bool = False,
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, early: bool = False, keys: Order = "turned"
 ) -> TritonKernel:
     """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
     width = d if d_v is None else d_v
@@ -203,12 +193,12 @@ def forward_kernel(
     output = TileProduct("O", "S", "V", M, width, N, max(element, 2), carried=True)
     loop = (k, v, scores, output) if early else (k, scores, v, output)
     stored = (Tile("O", M, width, max(element, 2)),)
-    return TritonKernel((Tile("Q", M, d, element),), loop, stored, loops, descriptors, positions)
+    return TritonKernel((Tile("Q", M, d, element),), loop, stored)
 
 
 def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
     """Declare a forward pass with a loop over the key blocks that a mask sees in part, and one over the whole ones."""
-    return forward_kernel(M, N, d, d_v, element, loops=2, positions=True)
+    return replace(forward_kernel(M, N, d, d_v, element), loops=2, positions=True)
 
 
 def dense_decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
@@ -250,13 +240,7 @@ def latent_decode_kernel(
 
 
 def backward_dkdv_kernel(
-    M: int,
-    N: int,
-    d: int,
-    d_v: int | None = None,
-    element: int = 2,
-    *,
-    by_columns: bool = False,
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False
 ) -> TritonKernel:
     """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows.
 
@@ -281,13 +265,7 @@ def backward_dkdv_kernel(
 
 
 def backward_dq_kernel(
-    M: int,
-    N: int,
-    d: int,
-    d_v: int | None = None,
-    element: int = 2,
-    *,
-    by_columns: bool = False,
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, by_columns: bool = False
 ) -> TritonKernel:
     """Declare dQ of a query tile of M rows: a loop over key tiles of N rows.
 

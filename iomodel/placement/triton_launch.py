@@ -23,7 +23,7 @@ def compiled_fit(
     `rows` are those of the result that stays through the loop; `off` counts rows off the sizes of the kernel. A tile
     that the compiler gives another instruction, or another side of its product, has not this layout.
     """
-    most = registers_limit_of(device, warps)
+    most = device.registers_limit(warps)
     registers = min(outcome.registers, most)
     used = {"shared memory": outcome.shared, "registers": registers, "threads": device.warp * warps}
     limits = {"shared memory": device.shared_per_block, "registers": most, "threads": device.threads_per_block}
@@ -56,9 +56,3 @@ def repeats(outcome: TritonCheck, warps: int, rows: int) -> int:
     Those of tcgen05 share out the columns, as tensor memory is read by parts.
     """
     return max(1, ROWS * warps // rows) if outcome.instruction != "tcgen05" and outcome.along == "rows" else 1
-
-
-def registers_limit_of(device: DeviceLimits, warps: int, taken: int = 0) -> int:
-    """Compute the registers available per thread: whole granules of the file, less those taken [-]."""
-    granules = (device.registers_per_sm - taken) // warps // device.register_granularity
-    return min(device.registers_per_thread, granules * device.register_granularity // device.warp)

@@ -9,12 +9,14 @@ from iomodel.common.deprecation import warn_renamed
 from iomodel.errors import InputError
 from iomodel.errors.synonyms import same
 from iomodel.planning.engine_arguments import is_command, read_command
-from iomodel.planning.service_options import LayoutOptions, check_names
+from iomodel.planning.service_options import LayoutOptions, TargetOptions, check_names
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_layout
 
 DEGREES = tuple(LayoutOptions.__annotations__)
 """Degrees of a layout."""
+TARGETS: Mapping[str, Any] = dict.fromkeys(TargetOptions.__annotations__)
+"""Options of a load, its targets and its price, none of which is given."""
 RENAMED = {"price_per_hour": "price", "prices": "price", "max_count": "max_devices"}
 """Arguments by their names in release 0.1."""
 OF_VERBS = {"pareto": {"max_count": "replica_devices"}, "simulate": {"trace": "arrivals"}}
@@ -66,9 +68,11 @@ def settled(function: Callable[..., Any], service: Mapping[str, Any], **own: Any
             raise InputError(f"{name}: given twice; allowed: once")
     own = {**own, **{name: value for name, value in taken.items() if value is not None}}
     check_names(function, asked)
+    layout = own.pop("layout", None)
+    if (given := asked.pop("layout", None)) is not None:
+        layout = given
     degrees = {name: asked.pop(name) for name in DEGREES if name in asked}
     degrees = {name: value for name, value in degrees.items() if value is not None}
-    layout = own.pop("layout", None)
     if degrees and layout is not None:
         raise InputError(f"{next(iter(degrees))}: given with layout; allowed: one of both")
     if degrees:
@@ -90,9 +94,10 @@ def of_command(
     read = command.arguments
     if "batch" in read:
         read["step_requests"] = -(-read.pop("batch") // read["layout"].data_parallel)
-    options = {name: value for name, value in read.items() if name not in ("model", *own)}
-    if any(own.get(name) is not None for name in ("layout", "count")) or {*DEGREES} & {*renamed("", service)}:
+    given = {name: value for name, value in service.items() if name != "layout" or value is not None}
+    if own.get("count") is not None or "layout" in given or {*DEGREES} & {*renamed("", service)}:
         del read["count"], read["layout"]
+    options = {name: value for name, value in read.items() if name not in ("model", "count", *own)}
     told = {name: read.get(name) if value is None else value for name, value in own.items()}
     ignored = (command.passed_over,) if command.ignored else ()
-    return read["model"], {**options, **service}, told, ignored
+    return read["model"], {**options, **given}, told, ignored

@@ -61,7 +61,7 @@ def _simulated(
     point: ParetoPoint, service: Service, device: Hardware, targets: Mapping[str, float], percentile: str
 ) -> dict[str, float] | None:
     """Simulate a closed loop of as many clients as the batch has requests; None for a layout that is not simulated."""
-    if service.layout.pipeline_parallel > 1 or service.layout.data_parallel > 1:
+    if service.layout.pipeline_parallel > 1:
         return None
     engine = simulate(
         service.model,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
@@ -14,6 +16,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.ranks import SHARDINGS, Sharding
 from iomodel.planning.context_result import Block, ContextParallel, RankWork
+from iomodel.planning.service_options import NodeOptions, check_names, takes
 from iomodel.planning.step.attention_clock import AttentionClock, attention_clock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.rank_attention import RankTimes, rank_times, timed_blocks
@@ -23,6 +26,7 @@ from iomodel.workloads.attention import Attention, as_attention
 
 
 @strict
+@takes(NodeOptions)
 def context_parallel(
     workload: Attention,
     ranks: int,
@@ -30,10 +34,9 @@ def context_parallel(
     *,
     method: str | None = None,
     sharding: Sharding | None = None,
-    devices_per_node: int | None = None,
-    network_bandwidth: float | None = None,
     attention_algorithm: AlgorithmLike | None = None,
     parameters: Parameters = DEFAULT,
+    **nodes: Unpack[NodeOptions],
 ) -> ContextParallel:
     """Count and time an attention call whose sequence is divided among ranks, by method.
 
@@ -55,14 +58,11 @@ def context_parallel(
     sharding : {"contiguous", "zigzag", "striped"}, optional
         Rows of each rank: a chunk; a chunk from either end of the sequence, or every R-th row, which divide causal work
         evenly. By default zigzag for a causal mask, contiguous otherwise and with Ulysses.
-    devices_per_node : int, optional
-        Devices of a node, which exchange by their own links; nodes exchange by a network [-].
-    network_bandwidth : float, optional
-        Bandwidth of the network for each device, in one direction [B/s]; that of :class:`iomodel.Layout` by default.
     attention_algorithm : str or Algorithm, optional
         As for :func:`iomodel.step`.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
+    **nodes
 
     Raises
     ------
@@ -85,7 +85,8 @@ def context_parallel(
     """
     call, count = as_attention(workload), as_integer("ranks", ranks)
     device = None if hardware is None else as_device(hardware)
-    layout = Layout(devices_per_node=devices_per_node, network_bandwidth=network_bandwidth)
+    check_names(context_parallel, nodes)
+    layout, devices_per_node = Layout(**nodes), nodes.get("devices_per_node")
     if devices_per_node is not None and count % devices_per_node and devices_per_node % count:
         raise InputError(
             f"devices_per_node: {devices_per_node} given with ranks = {count}; allowed: a multiple or a divisor of it"

@@ -169,14 +169,7 @@ LLAMA_CPP = OptionNames(
     "llama.cpp",
     "llama-server",
     "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
-    FrozenDict(
-        {
-            "batch": "--parallel",
-            "tokens": "--ctx-size",
-            "keys": "--cache-type-k",
-            "values": "--cache-type-v",
-        }
-    ),
+    FrozenDict({"batch": "--parallel", "tokens": "--ctx-size", "keys": "--cache-type-k", "values": "--cache-type-v"}),
     FrozenDict(
         {
             "-m": "--model",

@@ -70,6 +70,8 @@ class Engine:
         Places in that pool for each request in flight: for its state, and for those of prefixes [-].
     window_ratio : Fraction or None
         Tokens of the pool of layers with windows over those of other layers, if these have a pool of their own [-].
+    keeps_windows : bool
+        Layers with a window or chunks keep every token, as layers without do.
     narrow_states : frozenset of str
         Kinds of recurrences whose states have 16 bits an element, where the checkpoint states no type.
     step_host : float
@@ -95,6 +97,7 @@ class Engine:
     state_ratio: Fraction | None = None
     state_slots: int = 1
     window_ratio: Fraction | None = None
+    keeps_windows: bool = False
     narrow_states: frozenset[str] = frozenset()
     step_host: float = STEP_HOST
     cache_bytes: int | None = None
@@ -147,13 +150,15 @@ ENGINES = {
         state_slots=5,
         window_ratio=Fraction(8, 10),
     ),
-    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",)),
+    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0.
 
 The states of vLLM: ``MambaStateDtypeCalculator`` of vllm/model_executor/layers/mamba/mamba_utils.py. The pools of
 SGLang: ``mamba_full_memory_ratio``, five places for each running request with the radix cache
 (sglang/srt/mem_cache/kv_cache_configurator.py; the log of sgl-project/sglang#38846), and ``swa_full_tokens_ratio``.
+The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps the whole of a sequence in each layer
+(``KVCacheManager`` of tensorrt_llm/_torch/pyexecutor/resource_manager.py).
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).

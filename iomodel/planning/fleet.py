@@ -47,7 +47,6 @@ def fleet(
     max_devices: int | None = None,
     objective: str = "devices",
     deviations: float = 2.0,
-    layout: Layout | None = None,
     **service: Unpack[PlanOptions],
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
@@ -84,8 +83,6 @@ def fleet(
         Quantity to minimise.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
-    layout : Layout, optional
-        The only layout, in place of `layouts` or of its single degrees.
     **service
 
     Raises
@@ -102,7 +99,7 @@ def fleet(
     >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
     ('h100-sxm5', True, True)
     """
-    model, told, own, ignored = of_command(model, service, layout=layout)
+    model, told, own, ignored = of_command(model, service)
     asked = settled(fleet, told, price=price, max_devices=max_devices, **own)
     served = as_service(model, prompt, output, **asked.service)
     single, price_table = as_price(asked.own["price"])

@@ -84,7 +84,6 @@ def memory_plan(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
-    layout: Layout | None = None,
     prompt: int | None = None,
     output: int | None = None,
     count: int | None = None,
@@ -93,6 +92,7 @@ def memory_plan(
     """Compute the memory of a replica without its times: whether a model starts, and how many requests fit.
 
     Nothing but the capacity of the device is needed, so that models and devices are answered that have no times.
+    Without a layout, the tensor parallelism is the least that holds the model and one request, on up to eight devices.
 
     Parameters
     ----------
@@ -100,9 +100,6 @@ def memory_plan(
         The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware or str
         The device.
-    layout : Layout, optional
-        Parallel layout of a replica; by default the least tensor parallelism that holds the model and one request, on
-        up to eight devices.
     prompt, output : int, optional
         Tokens of a prompt, and of its output; by default those of the longest request of the command line or the model.
     count : int, optional
@@ -121,7 +118,7 @@ def memory_plan(
     >>> found.layout.tensor_parallel, found.memory.fits > 0
     (1, True)
     """
-    name, given, own, ignored = of_command(model, service, layout=layout, count=count)
+    name, given, own, ignored = of_command(model, service, count=count)
     asked = settled(memory_plan, given, **own)
     device, spec = as_device(hardware), as_model(name)
     if prompt is None and output is None:

@@ -12,7 +12,7 @@ from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.cheapest import Found, cheapest_point
 from iomodel.planning.checked_numbers import as_price, as_real, as_share, as_targets
 from iomodel.planning.fleet import as_devices, layouts_of
@@ -22,7 +22,7 @@ from iomodel.planning.layouts import default_layouts
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
 from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import PlanOptions, ServiceOptions, takes
+from iomodel.planning.service_options import LoadedOptions, ServiceOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import types_of
 from iomodel.planning.trust import trust
@@ -36,7 +36,7 @@ MOST_CHOICES = 1000
 
 
 @strict
-@takes(PlanOptions)
+@takes(LoadedOptions)
 def pareto(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -47,20 +47,16 @@ def pareto(
     batches: Iterable[int] | None = None,
     weight_dtypes: Iterable[str] | None = None,
     kv_dtypes: Iterable[str] | None = None,
-    price: float | Mapping[str, float] | None = None,
-    load: float | None = None,
-    ttft: float | str | None = None,
-    tpot: float | str | None = None,
     percentile: str | None = None,
     power_utilization: float = 1.0,
     replica_devices: int | None = None,
-    layout: Layout | None = None,
-    **service: Unpack[PlanOptions],
+    **service: Unpack[LoadedOptions],
 ) -> Pareto:
     """Search devices, layouts, types and batches for the best throughput at every speed of a user.
 
     A point is one replica with a full batch, as in :func:`iomodel.plan`. More replicas of it have the same tokens/s per
-    device and per user, so data parallelism adds no point.
+    device and per user, so data parallelism adds no point. A target holds with as many clients as the batch has
+    requests; a load is served by the whole replicas of the cheapest point.
 
     Parameters
     ----------
@@ -80,13 +76,6 @@ def pareto(
         targets.
     weight_dtypes, kv_dtypes : iterable of str, optional
         Types to choose from; by default those of the service.
-    price : float or mapping of str to float, optional
-        Price of one device, or of each device by name [1/h].
-    load : float, optional
-        Arrival rate of requests, evenly spaced, that the whole replicas of the cheapest point serve [1/s].
-    ttft, tpot : float or str, optional
-        Targets of the time to the first token and of the time per output token behind it, with as many clients as the
-        batch has requests, such as "50ms" [s].
     percentile : {"p50", "p90", "p99"}, optional
         Percentile that has to keep the targets too, in a simulation of as many clients as the batch has requests. It
         includes queueing, and needs tensor parallelism alone.
@@ -94,8 +83,6 @@ def pareto(
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
     replica_devices : int, optional
         Most devices of a replica, by default 8.
-    layout : Layout, optional
-        The only layout, in place of `layouts` or of its single degrees.
     **service
 
     Raises
@@ -115,14 +102,15 @@ def pareto(
     >>> result.cheapest.batch
     1
     """
-    model, given, told, ignored = of_command(model, service, layout=layout)
-    asked = settled(pareto, given, price=price, replica_devices=replica_devices, **told)
+    model, given, told, ignored = of_command(model, service)
+    asked = settled(pareto, given, **TARGETS, replica_devices=replica_devices, **told)
     served = as_service(model, prompt, output, **asked.service)
     if served.steps < 1:
         raise InputError(f"output: {served.output} given; allowed: at least 2, because a speed needs a second token")
     most = MOST_DEVICES if asked.own["replica_devices"] is None else asked.own["replica_devices"]
     share, most = as_share("power_utilization", power_utilization), as_integer("replica_devices", most)
-    targets, needed = as_targets(ttft, tpot), None if load is None else as_real("load", load)
+    targets, load = as_targets(asked.own["ttft"], asked.own["tpot"]), asked.own["load"]
+    needed = None if load is None else as_real("load", load)
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
     if kind is not None and not targets:
         raise InputError(f"percentile: {kind!r} given without a target; allowed: with ttft or tpot")

@@ -12,7 +12,7 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.call_arguments import of_command, settled
+from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.checked_numbers import as_price, as_real, as_targets
 from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, rated, unkept
 from iomodel.planning.layouts import no_room
@@ -21,7 +21,7 @@ from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_memory import Fit
-from iomodel.planning.service_options import PlanOptions, takes
+from iomodel.planning.service_options import LoadedOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.step.step_search import crossover_context
@@ -37,7 +37,7 @@ LONGEST = 1 << 20
 
 
 @strict
-@takes(PlanOptions)
+@takes(LoadedOptions)
 def plan(
     model: ModelSpec | str,
     hardware: Hardware | str,
@@ -46,14 +46,9 @@ def plan(
     output: int,
     batch: int | None = None,
     clients: int | None = None,
-    load: float | None = None,
-    ttft: float | str | None = None,
-    tpot: float | str | None = None,
     count: int | None = None,
-    price: float | Mapping[str, float] | None = None,
-    layout: Layout | None = None,
     sensitivity: bool = False,
-    **service: Unpack[PlanOptions],
+    **service: Unpack[LoadedOptions],
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
@@ -76,16 +71,8 @@ def plan(
     clients : int, optional
         Clients of a closed loop on all devices, each of which sends its next request when its last one ends. TTFT then
         is that of a server: it includes the time of the host, of HTTP and of the tokeniser.
-    load : float, optional
-        Arrival rate of requests, evenly spaced, that sets the number of replicas [1/s].
-    ttft, tpot : float or str, optional
-        Targets of the time to the first token and of the time per output token behind it, such as "50ms" [s].
     count : int, optional
         Number of devices; by default those of one replica, or those that `load` needs.
-    price : float or mapping of str to float, optional
-        Price of one device, or of each device by name [1/h].
-    layout : Layout, optional
-        Parallel layout of a replica, in place of its single degrees; by default the best of the search.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
     **service
@@ -107,13 +94,14 @@ def plan(
     >>> best.layout.tensor_parallel, best.replicas
     (4, 2)
     """
-    model, given, told, ignored = of_command(model, service, layout=layout, batch=batch, count=count)
-    asked = settled(plan, given, price=price, **told)
+    model, given, told, ignored = of_command(model, service, batch=batch, count=count)
+    asked = settled(plan, given, **TARGETS, **told)
     if not isinstance(sensitivity, bool):
         raise InputError(f"sensitivity: {shown(sensitivity)} given; allowed: True or False")
     device = as_device(hardware)
     served = as_service(model, prompt, output, asked.layout or Layout(), **asked.service).on(device)
-    wanted = as_wanted(asked.own["count"], load, asked.own["batch"], clients, as_targets(ttft, tpot))
+    targets = as_targets(asked.own["ttft"], asked.own["tpot"])
+    wanted = as_wanted(asked.own["count"], asked.own["load"], asked.own["batch"], clients, targets)
     options = best_layout(served, device, wanted) if asked.layout is None else []
     if options:
         served = served.laid_out(options[0].layout)

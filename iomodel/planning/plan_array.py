@@ -27,7 +27,7 @@ from iomodel.planning.layout_search import EQUAL, candidates
 from iomodel.planning.load_steps import LoadSteps
 from iomodel.planning.replica_figures import figures, load_figures
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import PlanOptions, takes
+from iomodel.planning.service_options import PlanOptions, TimedStepOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
 
@@ -128,11 +128,12 @@ def plan_array(
     output: Any,
     batch: Any = None,
     count: int | None = None,
-    layout: Layout | None = None,
     infeasible: Infeasible = "raise",
     **service: Unpack[PlanOptions],
 ) -> PlanArray:
     """Plan many loads at once: the figures of :func:`iomodel.plan` as arrays. Decode steps are approximate.
+
+    Without a layout, each plan has the best of the search.
 
     Parameters
     ----------
@@ -146,8 +147,6 @@ def plan_array(
         Requests decoded together in a replica; by default as many as fit.
     count : int, optional
         Number of devices; by default those of one replica.
-    layout : Layout, optional
-        Parallel layout of a replica, in place of its single degrees; by default the best of the search for each plan.
     infeasible : {"raise", "mark"}
         Raise an error where nothing fits, or mark such plans by NaN.
     **service
@@ -166,7 +165,7 @@ def plan_array(
     ((2, 3), True)
     """
     as_choice("infeasible", infeasible, ("raise", "mark"))
-    name, told, own, _ = of_command(model, service, layout=layout, count=count)
+    name, told, own, _ = of_command(model, service, count=count)
     asked = settled(plan_array, told, **own)
     devices = as_devices(hardware, {})
     prompts, outputs = _integers("prompt", prompt), _integers("output", output)
@@ -340,7 +339,7 @@ def step_array(
     batch: Any,
     q_len: Any,
     kv_len: Any,
-    **options: Any,
+    **options: Unpack[TimedStepOptions],
 ) -> Any:
     """Time many forward steps, each exactly as :func:`iomodel.step` and once for each distinct point [s].
 
@@ -380,7 +379,7 @@ def step_array(
     return times[inverse.ravel()].reshape(columns[0].shape)
 
 
-def _timed(model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: Mapping[str, Any]) -> float:
+def _timed(model: ModelSpec | str, device: Hardware, point: tuple[int, int, int], options: TimedStepOptions) -> float:
     size, queries, keys = point
     try:
         return step(model, device, batch=size, q_len=queries, kv_len=keys, **options).seconds

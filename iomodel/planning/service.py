@@ -311,11 +311,7 @@ class Service:
 
 
 def as_service(
-    model: ModelSpec | str,
-    prompt: object,
-    output: object,
-    layout: object = Layout(),
-    **options: Unpack[ServiceOptions],
+    model: ModelSpec | str, prompt: object, output: object, layout: object = Layout(), **options: Unpack[ServiceOptions]
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
     spec, types, layout = as_model(model), _types(options), as_layout(layout)

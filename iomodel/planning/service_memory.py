@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from iomodel.common.results import Record
 from iomodel.models.attention_layer import AttentionLayer
@@ -188,6 +189,12 @@ class Fit(Record):
         return -(-used * self.capacity // self.usable)
 
 
+@lru_cache(maxsize=1024)
+def whole(attention: AttentionLayer) -> AttentionLayer:
+    """Return a layer whose cache keeps every token."""
+    return attention.model_copy(update={"window": None, "chunk": None})
+
+
 @dataclass(frozen=True)
 class RequestMemory:
     """Bytes that requests keep on one rank: caches of a type in pages, and recurrent states.
@@ -238,11 +245,13 @@ class RequestMemory:
         """Compute the KV cache and the keys of the indexer of one layer [B].
 
         Every rank holds at least one head, or the entire latent, of its share of the tokens; keys of an indexer are on
-        every rank.
+        every rank. An engine may keep the keys that no later query sees.
         """
         attention = layer.attention
         if attention is None:
             return 0
+        if self.engine is not None and self.engine.keeps_windows and attention.reach is not None:
+            attention = whole(attention)
         page = self.page if paged else None
         return self._rows(attention, self._held(tokens), page) + self._keys(attention, tokens, page)
 

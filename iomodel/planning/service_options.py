@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, cleandoc, signature
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from iomodel.common.keywords import refuse_unknown
 from iomodel.planning.engines import AUTO
+from iomodel.timing.parameters import DEFAULT
 
 if TYPE_CHECKING:
     from iomodel.algorithms import AlgorithmLike
     from iomodel.planning.engines import Engine
     from iomodel.planning.prefix_cache import PrefixCache
     from iomodel.planning.speculation import Speculation
+    from iomodel.planning.step.layout import Layout
     from iomodel.planning.step.lora import Lora
+    from iomodel.timing.parameters import Parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
-MARK = "**service"
-"""The entry of a docstring in whose place the options are listed."""
-WIDTH, SPACE = 112, "    "
-"""Width of the lines of a docstring, and indentation of its entries."""
-DEFAULTS = {"engine": AUTO}
+ENTRY = re.compile(r"^(\w+) : (.*)\n((?: +.*\n?)+)", re.MULTILINE)
+"""An option in a docstring: its name, its type, and its text."""
+DEFAULTS: Mapping[str, Any] = {
+    "engine": AUTO,
+    "scale": 1.0,
+    "seed": 0,
+    "logits": "last",
+    "shared_keys": 0,
+    "parameters": DEFAULT,
+}
 """Defaults of options other than None."""
 
 
@@ -99,7 +107,14 @@ class ServiceOptions(CapacityOptions, total=False):
     speculation: Speculation | None
 
 
-class LayoutOptions(TypedDict, total=False):
+class NodeOptions(TypedDict, total=False):
+    """Options of the nodes of a layout; :class:`LayoutOptions` documents each."""
+
+    devices_per_node: int | None
+    network_bandwidth: float | str | None
+
+
+class LayoutOptions(NodeOptions, total=False):
     """Degrees of the layout of a replica, in place of a :class:`iomodel.Layout`.
 
     Parameters
@@ -125,12 +140,117 @@ class LayoutOptions(TypedDict, total=False):
     expert_parallel: int | None
     decode_context_parallel: int | None
     redundant_experts: int | None
-    devices_per_node: int | None
-    network_bandwidth: float | str | None
 
 
 class PlanOptions(ServiceOptions, LayoutOptions, total=False):
-    """Options of a service with the layout of its replicas."""
+    """Options of a service with the layout of its replicas.
+
+    Parameters
+    ----------
+    layout : Layout, optional
+        Parallel layout of a replica, in place of its single degrees.
+    """
+
+    layout: Layout | None
+
+
+class TargetOptions(TypedDict, total=False):
+    """Load of a service, targets of its times, and price of its devices.
+
+    Parameters
+    ----------
+    load : float, optional
+        Arrival rate of requests, evenly spaced, that the whole replicas serve [1/s].
+    ttft : float or str, optional
+        Target of the time to the first token, such as "500ms" [s].
+    tpot : float or str, optional
+        Target of the time per output token behind the first, such as "50ms" [s].
+    price : float or mapping of str to float, optional
+        Price of one device, or of each device by name [1/h].
+    """
+
+    load: float | None
+    ttft: float | str | None
+    tpot: float | str | None
+    price: float | Mapping[str, float] | None
+
+
+class LoadedOptions(TargetOptions, PlanOptions, total=False):
+    """Options of a service with its load and targets."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """Requests of a simulation: their lengths, and when they arrive.
+
+    Parameters
+    ----------
+    prompt : int, optional
+        Tokens of each prompt, without a trace; with `lengths`, the most.
+    output : int, optional
+        Tokens of each output, without a trace; with `lengths`, the most.
+    arrivals : path or mapping of sequences, optional
+        A file of requests: CSV or JSON with columns of these meanings, such as the traces of Azure, Mooncake and
+        BurstGPT, or what benchmarks of engines write; or arrays with the columns ``arrival`` [s], ``prompt`` and
+        ``output`` [tokens]. With `concurrency` or `load`, only the lengths are used: requests draw rows at random.
+    lengths : sequence of two float, optional
+        Least and most tokens of prompts and outputs, as shares of `prompt` and `output`, such as (0.8, 1.0): each is
+        drawn evenly between them, as in the benchmarks of engines. By default all requests have one length, so that
+        the clients of a closed loop stay in step, and all their prompts arrive at once.
+    concurrency : int, optional
+        Clients of a closed loop: each sends its next request when its last one ends.
+    load : float, optional
+        Rate of Poisson arrivals [1/s].
+    requests : int, optional
+        Number of requests; by default all rows of a trace that is replayed, else 1000.
+    scale : float
+        Factor on the rate of the arrivals of a trace: 2 halves the times between them.
+    seed : int
+        Seed of random arrivals and lengths.
+    """
+
+    prompt: int | None
+    output: int | None
+    arrivals: Any
+    lengths: Sequence[float] | None
+    concurrency: int | None
+    load: float | None
+    requests: int | None
+    scale: float
+    seed: int
+
+
+class SimulationOptions(RequestOptions, PlanOptions, total=False):
+    """Options of a service with the requests that are simulated."""
+
+
+class StepChoices(TypedDict, total=False):
+    """Options of one step.
+
+    Parameters
+    ----------
+    logits : {"last", "all", "none"}
+        Rows to which the output layer is applied.
+    routing : sequence of int, optional
+        Tokens of each expert of a layer; by default expected values of uniform routing.
+    shared_keys : int
+        First keys that all sequences share. Attention without windows, chunks, indexers or latents then reads them once
+        (cascade attention) where that is faster [tokens].
+    parameters : Parameters
+        Parameters of the time model other than the device's figures.
+    """
+
+    logits: Literal["last", "all", "none"]
+    routing: Sequence[int] | None
+    shared_keys: int
+    parameters: Parameters
+
+
+class TimedStepOptions(StepChoices, PlanOptions, total=False):
+    """Options of a service with those of one step."""
+
+
+DOCUMENTED = (PlanOptions, TargetOptions, RequestOptions, StepChoices)
+"""Groups whose options have a meaning of their own in functions that take all of the group."""
 
 
 class ServiceOption(NamedTuple):
@@ -143,7 +263,7 @@ class ServiceOption(NamedTuple):
     kind: str
     annotation: str
     doc: str
-    default: str | None = None
+    default: Any = None
 
 
 @cache
@@ -153,25 +273,22 @@ def options_of(group: type) -> dict[str, ServiceOption]:
     >>> options_of(StepOptions)["page_size"][1:]
     ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].', None)
     """
-    entries = [cleandoc(one.__doc__ or "").partition("----------\n")[2] for one in (ServiceOptions, LayoutOptions)]
-    docs: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in "\n".join(entries).splitlines():
-        if line.startswith(" "):
-            lines.append(line.strip())
-        else:
-            names, _, kind = line.partition(" : ")
-            lines = [kind]
-            docs |= dict.fromkeys(names.split(", "), lines)
+    own = [one for one in DOCUMENTED if one.__annotations__.keys() <= group.__annotations__.keys()]
+    docs: dict[str, tuple[str, str]] = {}
+    for one in (ServiceOptions, LayoutOptions, *own):
+        docs |= {name: (kind, text.strip()) for name, kind, text in ENTRY.findall(cleandoc(one.__doc__ or ""))}
     found = {}
     for name, annotation in group.__annotations__.items():
-        kind, *texts = docs.get(name, [""])  # Python -OO has no docstrings
-        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, " ".join(texts), DEFAULTS.get(name))
+        kind, text = docs.get(name, ("", ""))  # Python -OO has no docstrings
+        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, text, DEFAULTS.get(name))
     return found
 
 
 def takes(group: type) -> Callable[[F], F]:
-    """List the options of a group in the signature and the docstring of a function that takes them as ``**service``."""
+    """List the options of a group in the signature and the docstring of a function that takes them as keywords.
+
+    The docstring lists them in place of the entry of the function's last parameter, such as ``**service``.
+    """
 
     def listing(function: F) -> F:
         options, own = options_of(group).values(), signature(function)
@@ -179,13 +296,11 @@ def takes(group: type) -> Callable[[F], F]:
             Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
             for option in options
         ]
+        *first, last = own.parameters.values()
         shown: Any = function
-        shown.__signature__ = own.replace(parameters=[*list(own.parameters.values())[:-1], *flat])
-        entries = "\n".join(
-            f"{option.name} : {option.kind}\n{fill(option.doc, WIDTH, initial_indent=SPACE, subsequent_indent=SPACE)}"
-            for option in options
-        )
-        shown.__doc__ = cleandoc(function.__doc__ or "").replace(MARK, entries)
+        shown.__signature__ = own.replace(parameters=[*first, *flat])
+        entries = "\n".join(f"{option.name} : {option.kind}\n    {option.doc}" for option in options)
+        shown.__doc__ = cleandoc(function.__doc__ or "").replace(f"**{last.name}", entries)
         return function
 
     return listing

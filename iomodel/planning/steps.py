@@ -371,6 +371,17 @@ class ReplicaSteps:
         return TIMED.get(key, lambda: (model, device, step(model, device, **asked)))[2]
 
 
+class GroupSteps(ReplicaSteps):
+    """The steps of data-parallel groups of ranks that are alike; numbers of sequences are those of one group."""
+
+    def draft_step_seconds(self, batch: int, context: int) -> float:
+        """Compute the time of all draft tokens of a step for each request of a group [s]."""
+        return super().draft_step_seconds(batch * self.groups, context)
+
+    def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
+        return super()._step(batch * self.groups, q_len, kv_len, logits, shared_keys)
+
+
 class BatchTimes:
     """Time of a decode step at any batch; non-decreasing in the batch, and at most proportional to it.
 

@@ -34,8 +34,6 @@ def feasible_tiles(
     hardware: Hardware | str | None = None,
     implementation: str | Implementation | None = None,
     *,
-    warps: int | None = None,
-    stages: int | None = None,
     sram_bytes: int | str | None = None,
     sram_elements: int | None = None,
     alignment: int | None = None,
@@ -60,14 +58,13 @@ def feasible_tiles(
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`, by default that of
         :func:`iomodel.estimate`.
-    warps, stages : int, optional
-        Launch configuration of the kernel; that of the least traffic by default [-].
     sram_bytes, sram_elements, alignment : int, optional
         A budget without a device, and the alignment of tiles, as in :func:`iomodel.solve`.
     marks : mapping of label to tiles, optional
         Other tiles to mark, such as ``{"shipped": {"block_q": 128, "block_kv": 64}}`` [rows].
     **options
-        Options of the algorithm.
+        Options of the algorithm, and the launch configuration of the kernel, `warps` and `stages` [-]: that of the
+        least traffic by default.
 
     Raises
     ------
@@ -87,7 +84,8 @@ def feasible_tiles(
     picture = figure(f"Feasible tiles of {find_algorithm(algorithm).name}{where}", height=5.0)
     limits = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     budget = {name: size for name, size in limits.items() if size is not None}
-    launch = {name: size for name, size in {"warps": warps, "stages": stages}.items() if size is not None}
+    chosen = {name: options.pop(name, None) for name in ("warps", "stages")}
+    launch = {name: size for name, size in chosen.items() if size is not None}
     grid = tile_map(algorithm, workload, hardware, implementation, launch, budget, options)
     points = _marks(marks, grid.names)
     axes = picture.add_subplot()

@@ -72,11 +72,7 @@ class Style:
 
 
 STYLES: Mapping[str, Style] = FrozenDict(
-    {
-        "notebook": Style(),
-        "paper": Style(width=3.3, title=False, text=0.8),
-        "slides": Style(width=10.0, text=1.5),
-    }
+    {"notebook": Style(), "paper": Style(width=3.3, title=False, text=0.8), "slides": Style(width=10.0, text=1.5)}
 )
 """The styles by name: a column of a paper of two columns with text of 6.4 to 8 pt, a slide, and the screen."""
 _CURRENT: ContextVar[Style] = ContextVar("style", default=STYLES["notebook"])

@@ -16,10 +16,7 @@ from iomodel.counting.choice import ChosenTiles, chosen_options
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, IOModelError
-from iomodel.nests.alphabet import (
-    LAUNCH,
-    TILES,
-)
+from iomodel.nests.alphabet import LAUNCH, TILES
 from iomodel.nests.implementation import kernels_title
 from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import TIE, Certificate, RunnerUp

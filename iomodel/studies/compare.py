@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
 
-from iomodel.algorithms import (
-    AlgorithmLike,
-    implementation_name,
-    list_algorithms,
-    name_of,
-    schedule_and_kernels,
-)
+from iomodel.algorithms import AlgorithmLike, implementation_name, list_algorithms, name_of, schedule_and_kernels
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
@@ -25,7 +20,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
-from iomodel.placement.budget import budget_of
+from iomodel.placement.budget import Budget, budget_of
 from iomodel.solving.answer import answer
 from iomodel.solving.question import Question
 from iomodel.solving.solve import share_of
@@ -36,46 +31,18 @@ from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Shape, Workload, as_workload
 
 
-def answering(
-    workload: Workload,
-    approximate: bool = False,
-    algorithms: Sequence[AlgorithmLike] | None = None,
-) -> list[str]:
-    """List the algorithms that support the direction and features of a workload; InputError if there are none.
-
-    Approximate algorithms are included on request.
-    """
-    kind, names = kind_of(workload), []
-    for name in list_algorithms(workload) if algorithms is None else _named(algorithms):
-        algorithm = find_algorithm(name)
-        if algorithm.approximates and not approximate:
-            continue
-        try:
-            check_kind(algorithm, kind)
-        except InputError:
-            continue
-        names.append(name)
-    if not names and algorithms is not None:
-        raise InputError(f"algorithms: none of those given answers {workload}; allowed: one that is exact and does")
-    if not names:
-        features = ", ".join(kind.features)
-        raise InputError(f"direction: {kind.direction} given with {features}; no algorithm has all of it")
-    return names
-
-
-def having(implementation: str, workload: Workload, algorithms: Sequence[AlgorithmLike] | None) -> list[AlgorithmLike]:
+def having(implementation: str, algorithms: Sequence[AlgorithmLike]) -> list[AlgorithmLike]:
     """Select the algorithms that have an implementation; UnknownNameError if none has."""
     implementation = implementation_name(implementation)
-    able: list[AlgorithmLike] = list(list_algorithms(workload) if algorithms is None else _named(algorithms))
-    names = {name: [known.name for known in find_algorithm(name).implementations] for name in able}
-    chosen = [name for name in able if isinstance(implementation, str) and implementation in names[name]]
+    names = {name: [known.name for known in find_algorithm(name).implementations] for name in algorithms}
+    chosen = [name for name in algorithms if isinstance(implementation, str) and implementation in names[name]]
     if not chosen:
         known = sorted({known for each in names.values() for known in each})
         raise UnknownNameError("implementation", implementation, [*known, TEXTBOOK.name])
     return chosen
 
 
-def _named(algorithms: object) -> list[str]:
+def _named(algorithms: object) -> list[AlgorithmLike]:
     """Return the names of a sequence of algorithms; InputError if two have the same name."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence) or not algorithms:
         raise InputError(f"algorithms: {shown(algorithms)} given; allowed: a list of names or of Algorithm objects")
@@ -83,7 +50,7 @@ def _named(algorithms: object) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"algorithms: {name!r} given twice; allowed: each name once")
-    return names
+    return [*names]
 
 
 def _label(algorithm: AlgorithmLike) -> str:
@@ -171,34 +138,69 @@ def compare(
     if objective is None and not textbook and not typed and isinstance(workload, Shape) and hardware is not None:
         by_default = implementation is not None or has_rates(as_device(hardware), workload.dtype)
         objective = "time" if by_default else "traffic"
+    names: list[AlgorithmLike] = [*list_algorithms(workload)] if algorithms is None else _named(algorithms)
+    listed = algorithms is not None
     if implementation is not None and not textbook:
-        algorithms = having(implementation, workload, algorithms)
+        names, listed = having(implementation, names), True
     if objective == "time":
         if typed or hardware is None or textbook:
             obstacle = typed or ("implementation 'textbook'" if textbook else "no hardware")
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with hardware alone")
-        device, chosen_for = as_device(hardware), _options(workload, options, approximate, algorithms)
         call = as_attention(workload) if isinstance(workload, Call) else workload
-        contenders = [Question.ask(name, call, device, implementation, own) for name, own in chosen_for.items()]
-        return by_time(contenders)
+        asked = {name: Question.ask(name, call, hardware, implementation) for name in names}
+        return by_time(contenders(asked, approximate, listed, options))
     if implementation is not None and not textbook:
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    memory = {name: others[name] for name in ("sram_bytes", "sram_elements", "alignment") if name in typed}
-    chosen_for = _options(workload, options, approximate, algorithms)
-    inexact = approximations(chosen_for)
+    memory = FrozenDict({name: others[name] for name in ("sram_bytes", "sram_elements", "alignment") if name in typed})
+    asked = {name: Question.ask(name, workload, hardware, TEXTBOOK, memory=memory) for name in names}
+    able = contenders(asked, approximate, listed, options)
+    tiled = [question for question in able if listed or question.bound({}).tiles]
+    return by_traffic([replace(question, min_block_kv=min_block_kv) for question in tiled], budget, share)
+
+
+def contenders(
+    asked: Mapping[AlgorithmLike, Question], approximate: bool, listed: bool, options: Mapping[str, Any]
+) -> list[Question]:
+    """Select the questions whose algorithm answers the call, each with the options that the algorithm takes.
+
+    Approximate algorithms are included on request; `listed` is true if the caller named the algorithms.
+
+    Raises
+    ------
+    InputError, UnknownKeywordError
+        No algorithm answers the call, or none takes an option.
+    """
+    if not isinstance(approximate, bool):
+        raise InputError(f"approximate: {shown(approximate)} given; allowed: True or False")
+    call = next(iter(asked.values())).call
+    exact = {name: each for name, each in asked.items() if approximate or not each.algorithm.approximates}
+    able = {name: each for name, each in exact.items() if _covers(each)}
+    if not able and listed:
+        raise InputError(f"algorithms: none of those given answers {call}; allowed: one that is exact and does")
+    if not able:
+        kind = kind_of(call)
+        features = ", ".join(kind.features)
+        raise InputError(f"direction: {kind.direction} given with {features}; no algorithm has all of it")
+    known = known_options(able, call.direction)
+    for option in options:
+        if option not in known:
+            raise UnknownKeywordError(f"option of {', '.join(map(str, able))}", option, known)
+    chosen = [each.choosing(only_taken(each.algorithm, call.direction, options)) for each in able.values()]
+    return [question for question in chosen if _allowed(question)]
+
+
+def by_traffic(questions: Sequence[Question], budget: Budget, share: Fraction) -> Comparison:
+    """Solve each contender under the budget for its traffic; InfeasibleError if no exact algorithm fits."""
+    inexact = approximations(name_of(question.algorithm) for question in questions)
     solutions, infeasible = [], []
-    for name, chosen in chosen_for.items():
-        question = Question.ask(name, workload, hardware, TEXTBOOK, chosen, memory=FrozenDict(memory))
-        tiles = question.bound({}).tiles
-        if not tiles and algorithms is None:
-            continue
+    for question in questions:
+        least_kv = question.min_block_kv if "block_kv" in question.bound({}).tiles else None
         try:
-            least_kv = min_block_kv if "block_kv" in tiles else None
             solutions.append(answer(replace(question, min_block_kv=least_kv), share=share))
         except InfeasibleError as error:
             label = None if question.hardware is None else question.hardware.label
-            infeasible.append(Absent(name, label, str(error), error.least))
+            infeasible.append(Absent(name_of(question.algorithm), label, str(error), error.least))
     infeasible.sort(key=lambda unfit: unfit.least or 0)
     if all(solution.algorithm in inexact for solution in solutions):
         least, unit = next(unfit for unfit in infeasible if unfit.algorithm not in inexact), budget.unit
@@ -209,7 +211,7 @@ def compare(
             least=least.least or 0,
             unit=unit,
         )
-    return Comparison(workload, "traffic", ordered(solutions, "traffic"), tuple(infeasible), inexact, budget)
+    return Comparison(questions[0].call, "traffic", ordered(solutions, "traffic"), tuple(infeasible), inexact, budget)
 
 
 def _on_devices(
@@ -238,30 +240,21 @@ def _on_devices(
     return Comparison.joined(parts, refused)
 
 
-def _options(
-    workload: Workload,
-    options: Mapping[str, Any],
-    approximate: bool,
-    algorithms: Sequence[AlgorithmLike] | None = None,
-) -> dict[str, dict[str, Any]]:
-    """Return the supporting algorithms, each with the options that it takes."""
-    if not isinstance(approximate, bool):
-        raise InputError(f"approximate: {shown(approximate)} given; allowed: True or False")
-    able = answering(workload, approximate, algorithms)
-    known = known_options(able, workload.direction)
-    for option in options:
-        if option not in known:
-            raise UnknownKeywordError(f"option of {', '.join(able)}", option, known)
-    chosen = {name: only_taken(find_algorithm(name), workload.direction, options) for name in able}
-    return {name: own for name, own in chosen.items() if _allowed(name, workload, own)}
+def _covers(question: Question) -> bool:
+    """Check that the algorithm covers the direction, mask and features of the call."""
+    try:
+        check_kind(question.algorithm, kind_of(question.call))
+    except InputError:
+        return False
+    return True
 
 
-def _allowed(name: str, workload: Workload, options: Mapping[str, Any]) -> bool:
+def _allowed(question: Question) -> bool:
     """Check that an approximate algorithm supports these lengths, such as self-attention of at least `top_k` rows."""
-    declaration = find_algorithm(name)
+    declaration, call = question.algorithm, question.call
     if not declaration.approximates:
         return True
-    if not isinstance(workload, Attention):
+    if not isinstance(call, Attention):
         return False
-    complete = check_options(declaration, options, direction=workload.direction)
-    return bool(met(declaration, {**workload.numbers, "mask": workload.mask, **complete}))
+    complete = check_options(declaration, question.options, direction=call.direction)
+    return bool(met(declaration, {**call.numbers, "mask": call.mask, **complete}))

@@ -23,7 +23,7 @@ from iomodel.placement.fit import ALONE, BlockFit, in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.balance import Rows
-from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, described, elapsed
+from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, Setting, described, elapsed
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added, together
 from iomodel.timing.parameters import Parameters
@@ -190,16 +190,21 @@ class Clock:
 
     def described(self, demand: KernelWork, took: Elapsed) -> KernelTime:
         """Add the bounds of its DRAM traffic to a timed kernel."""
-        return described(demand, self.rows, self.packed, self.rates, self.execution, self.parameters, took)
+        return described(demand, self.setting, took)
 
     def room(self, demand: KernelWork) -> Any:
         """Count the blocks of a kernel that fit an SM, at least one."""
         return in_one_memory(self.hardware, demand.footprint).blocks_per_sm
 
+    @cached_property
+    def setting(self) -> Setting:
+        """The device and the call that the kernels share."""
+        return Setting(self.rates, self.execution, self.parameters, self.rows, self.packed)
+
     @property
     def launch(self) -> float:
         """Time between the starts of consecutive kernels [s]."""
-        return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
+        return self.setting.launch
 
     def elapsed(
         self, demand: KernelWork, rows: Rows | VarlenAttention | None, launched: Launched, bounded: bool = False
@@ -207,7 +212,7 @@ class Clock:
         """Time a kernel over the rows of one call or of many, or bound its time from below."""
         if anywhere(launched.repeated != 1):
             demand = demand.repeated(launched.repeated)
-        return elapsed(demand, rows, self.packed, self.rates, self.execution, launched, self.parameters, bounded)
+        return elapsed(demand, self.setting._replace(workload=rows), launched, bounded)
 
     @cached_property
     def configurations(self) -> list[tuple[Placement, Launch]]:

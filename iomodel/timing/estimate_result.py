@@ -150,10 +150,7 @@ class Estimate(Deferred, Result, Tabular):
         """
         if not self.levels:
             return {}
-        sides = {
-            self.levels[-1].name: ("hbm", self.streamed_bytes),
-            self.levels[0].name: ("l2", self.requested_bytes),
-        }
+        sides = {self.levels[-1].name: ("hbm", self.streamed_bytes), self.levels[0].name: ("l2", self.requested_bytes)}
         return {
             level.name: self.breakdown.get(sides[level.name][0], 0)
             * (1 - min(1, level.bound.bytes / sides[level.name][1]))

@@ -31,11 +31,7 @@ def _layout(warps: int, together: bool, has_accumulator: bool, element_size: int
         frozenset({frozenset({"row", "term"}), frozenset({"term", "column"})}) if has_accumulator else frozenset()
     )
     return WarpLayout(
-        warps=(warps, 1),
-        together=together,
-        registers=operands,
-        element_size=element_size,
-        accumulates=has_accumulator,
+        warps=(warps, 1), together=together, registers=operands, element_size=element_size, accumulates=has_accumulator
     )
 
 

@@ -25,14 +25,7 @@ from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.listed_visits import ListedVisits
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
-from iomodel.timing.shared_memory import (
-    WarpLayout,
-    block_parts,
-    gradient_rows,
-    shared_bytes,
-    staged_again,
-    sums_in_hbm,
-)
+from iomodel.timing.shared_memory import WarpLayout, block_parts, gradient_rows, shared_bytes, staged_again, sums_in_hbm
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.varlen import VarlenAttention
@@ -147,38 +140,39 @@ class Elapsed(NamedTuple):
         return {**listed, "steps": self.steps, "tail": self.tail}
 
 
-def kernel_time(
-    demand: KernelWork,
-    workload: Attention | VarlenAttention | None,
-    packed: bool,
-    rates: Rates,
-    execution: Execution,
-    launched: Launched,
-    parameters: Parameters,
-) -> KernelTime:
+class Setting(NamedTuple):
+    """The device and the call that all kernels of a pass share.
+
+    `workload` holds the rows that a mask relates, None without attention; `packed` is true if the rows of a group of
+    query heads share a tile.
+    """
+
+    rates: Rates
+    execution: Execution
+    parameters: Parameters
+    workload: Rows | VarlenAttention | None = None
+    packed: bool = False
+
+    @property
+    def launch(self) -> float:
+        """Time between the starts of consecutive kernels [s]."""
+        return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
+
+
+def kernel_time(demand: KernelWork, at: Setting, launched: Launched) -> KernelTime:
     """Time one kernel of a call, or a kernel without attention, with the bounds of its DRAM traffic."""
-    took = elapsed(demand, workload, packed, rates, execution, launched, parameters)
-    return described(demand, workload, packed, rates, execution, parameters, took)
+    return described(demand, at, elapsed(demand, at, launched))
 
 
-def described(
-    demand: KernelWork,
-    workload: Attention | VarlenAttention | None,
-    packed: bool,
-    rates: Rates,
-    execution: Execution,
-    parameters: Parameters,
-    took: Elapsed,
-) -> KernelTime:
+def described(demand: KernelWork, at: Setting, took: Elapsed) -> KernelTime:
     """Add the bounds of its traffic behind the caches to a timed kernel."""
-    caches = Caches.of(rates)
-    section = int(_section(demand, workload, packed, execution))
-    traffic = dram(demand, workload, packed, caches, took.at_once, execution.fastest, section)
-    launch = parameters.kernel_launch if rates.launch is None else rates.launch
+    assert at.workload is None or isinstance(at.workload, Attention | VarlenAttention)
+    section = int(_section(demand, at))
+    traffic = dram(demand, at.workload, at.packed, Caches.of(at.rates), took.at_once, at.execution.fastest, section)
     return KernelTime(
         demand.title,
         took.seconds,
-        FrozenDict(_shown(took.breakdown, launch)),
+        FrozenDict(_shown(took.breakdown, at.launch)),
         demand.blocks,
         took.waves,
         took.streamed,
@@ -196,23 +190,14 @@ def _shown(needs: Mapping[str, Any], launch: float) -> dict[str, float]:
     return {**used, "launch": launch} if launch else used
 
 
-def elapsed(
-    demand: KernelWork,
-    workload: Rows | VarlenAttention | None,
-    packed: bool,
-    rates: Rates,
-    execution: Execution,
-    launched: Launched,
-    parameters: Parameters,
-    bounded: bool = False,
-) -> Elapsed:
+def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool = False) -> Elapsed:
     """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays.
 
     If `bounded`, the seconds are a lower bound that takes no account of the order of the blocks.
     """
+    rates, execution, parameters, workload, _ = at
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    caches = Caches.of(rates)
-    leaving, streamed = _in_phase(demand, workload, packed, caches, at_once, execution)
+    leaving, streamed = _in_phase(demand, at, at_once)
     inside: set[str] = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:
         inside.add("llc")
@@ -228,7 +213,7 @@ def elapsed(
     copied = _by_pages(demand, workload, execution)
     if anywhere(copied) and rates.units is not None and rates.clock is not None:
         needs["addresses"] = copied * execution.paged_clocks / (rates.units * rates.clock)
-    launch = parameters.kernel_launch if rates.launch is None else rates.launch
+    launch = at.launch
     if execution.dependent and not demand.products:
         launch = DEPENDENT * launch if rates.node is None else rates.node
     if rates.simulated:  # as a trace counts: every load, product and store after the other
@@ -251,9 +236,7 @@ def elapsed(
             on_sms = on_sms - smaller(on_chip["matrix"], larger(0.0, *(needs[name] for name in CHIP if name in needs)))
     else:
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
-        on_sms, steps, tail = _on_sms(
-            demand, workload, packed, rates, execution, launched, parameters, needs, at_peak, bounded
-        )
+        on_sms, steps, tail = _on_sms(demand, at, launched, needs, at_peak, bounded)
         if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
             overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
     if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
@@ -310,41 +293,28 @@ def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -
     return demand.requested_bytes * (workload.kv_len <= demand.single_keys)
 
 
-def _in_phase(
-    demand: KernelWork,
-    workload: Rows | VarlenAttention | None,
-    packed: bool,
-    caches: Caches,
-    at_once: Any,
-    execution: Execution,
-) -> tuple[Any, Any]:
+def _in_phase(demand: KernelWork, at: Setting, at_once: Any) -> tuple[Any, Any]:
     """Estimate what leaves the L2 and the DRAM traffic, once for launches with as many blocks at once [B]."""
+    caches = Caches.of(at.rates)
     if isinstance(at_once, np.ndarray):
-        return _traffic(demand, workload, packed, caches, at_once, execution)
+        return _traffic(demand, at, caches, at_once)
     known = demand.memo.get("streamed")
-    if known is not None and known[0] == caches and known[1] == at_once and known[2] == execution.fastest:
+    if known is not None and known[0] == caches and known[1] == at_once and known[2] == at.execution.fastest:
         traffic: tuple[Any, Any] = known[3]
         return traffic
-    traffic = _traffic(demand, workload, packed, caches, at_once, execution)
-    demand.memo["streamed"] = (caches, at_once, execution.fastest, traffic)
+    traffic = _traffic(demand, at, caches, at_once)
+    demand.memo["streamed"] = (caches, at_once, at.execution.fastest, traffic)
     return traffic
 
 
-def _traffic(
-    demand: KernelWork,
-    workload: Rows | VarlenAttention | None,
-    packed: bool,
-    caches: Caches,
-    at_once: Any,
-    execution: Execution,
-) -> tuple[Any, Any]:
-    turns = None
+def _traffic(demand: KernelWork, at: Setting, caches: Caches, at_once: Any) -> tuple[Any, Any]:
+    execution, workload, turns = at.execution, at.workload, None
     if workload is not None and execution.fastest != "tiles":
         calls = [call for _, call in demand.sequences] if isinstance(workload, VarlenAttention) else [workload]
-        heads = floor_div(calls[0].heads, calls[0].group) if packed else calls[0].heads
+        heads = floor_div(calls[0].heads, calls[0].group) if at.packed else calls[0].heads
         turns = Turns.of(execution.fastest, sum(call.batch for call in calls), heads)
         if turns is not None and execution.section_bytes is not None:  # each section has heads of its own
-            turns = turns.in_sections(_section(demand, workload, packed, execution))
+            turns = turns.in_sections(_section(demand, at))
     leaving = leaving_bytes(demand, caches, at_once, turns)
     return leaving, leaving if caches.last is None else streamed_bytes(demand, caches, at_once, turns)
 
@@ -414,22 +384,14 @@ class _Phases(NamedTuple):
 
 
 def _on_sms(
-    demand: KernelWork,
-    workload: Rows | VarlenAttention | None,
-    packed: bool,
-    rates: Rates,
-    execution: Execution,
-    launched: Launched,
-    parameters: Parameters,
-    needs: Mapping[str, Any],
-    capped: Any,
-    bounded: bool = False,
+    demand: KernelWork, at: Setting, launched: Launched, needs: Mapping[str, Any], capped: Any, bounded: bool
 ) -> tuple[Any, Any, Any]:
     """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s].
 
     If `bounded`, the time is that of the SM with the most blocks, or under a mask that of evenly spread blocks, less
     the share of blocks that it may leave idle.
     """
+    rates, execution, parameters, workload, _ = at
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched.exposed, ratio(blocks, demand.trips))
@@ -463,16 +425,16 @@ def _on_sms(
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
     first_loads = sum(moved.requested for moved in demand.moved if moved.along) / 2
     outside = phases.chip + first_loads / (rates.hbm * launched.blocks_per_sm)
-    in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
+    in_visits, per_block = _latency(demand, at, launched)
     if bounded:
         least = _least(each, most)
         if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
             return least * (demand.trips / (demand.trips + blocks)) + outside, 0.0, 0.0
         busiest = ratio(ceil_div(blocks, units) * units, blocks)  # of equal blocks, over the mean
         return busiest * larger(least, in_visits * clock / units / most) + outside, 0.0, 0.0
-    grid = _grid(demand, workload, packed, units)
+    grid = _grid(demand, workload, at.packed, units)
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
-    section = _section(demand, workload, packed, execution)
+    section = _section(demand, at)
     on_busiest = _busiest(grid, execution, section, clocks, most)
     alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
     if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
@@ -527,8 +489,9 @@ def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bo
     return any(time * share > other for share, other in zip(shares, others, strict=False))
 
 
-def _section(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, execution: Execution) -> Any:
+def _section(demand: KernelWork, at: Setting) -> Any:
     """Count the heads whose blocks of a tile start together [-]."""
+    _, execution, _, workload, packed = at
     if execution.fastest == "tiles" or workload is None:
         return 1
     if execution.section_bytes is None:
@@ -571,25 +534,19 @@ def _least(times_at_once: Sequence[Any], most: Any) -> Any:
     return least
 
 
-def _latency(
-    demand: KernelWork,
-    workload: Rows | VarlenAttention | None,
-    packed: bool,
-    execution: Execution,
-    launched: Launched,
-    parameters: Parameters,
-) -> tuple[Any, Any]:
+def _latency(demand: KernelWork, at: Setting, launched: Launched) -> tuple[Any, Any]:
     """Compute the clocks in which blocks receive data by Little's law: in all visits, and once in a full block [clk].
 
     Blocks in phase ask for the tiles that they share at once, and all of them wait for DRAM. Tiles that a block loads
     once have their own buffers and arrive together, unless the execution declares the bytes in flight.
     """
-    once, in_flight = _full_block(demand, workload, packed), execution.in_flight
+    once, in_flight = _full_block(demand, at.workload, at.packed), at.execution.in_flight
+    dram_clocks = at.parameters.dram_clocks
     if in_flight is not None:
-        each = parameters.dram_clocks / in_flight
+        each = dram_clocks / in_flight
         return demand.staged * each, once * each
     streamed = ratio(demand.staged, demand.trips) * launched.stages / 2  # half of the buffers; the rest is in use
-    return ratio(demand.staged * parameters.dram_clocks, streamed), pick(once > 0, parameters.dram_clocks, 0.0)
+    return ratio(demand.staged * dram_clocks, streamed), pick(once > 0, dram_clocks, 0.0)
 
 
 def _full_block(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool) -> Any:

@@ -55,8 +55,5 @@ def added(demands: Sequence[KernelWork]) -> KernelWork:
 
 def _sum(a: TensorTraffic, b: TensorTraffic) -> TensorTraffic:
     return replace(
-        a,
-        requested=a.requested + b.requested,
-        distinct=a.distinct + b.distinct,
-        instances=a.instances + b.instances,
+        a, requested=a.requested + b.requested, distinct=a.distinct + b.distinct, instances=a.instances + b.instances
     )

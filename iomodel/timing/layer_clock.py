@@ -27,7 +27,7 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts, multicast
-from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
+from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, Setting, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -165,7 +165,7 @@ class LayerClock:
         return span
 
     def _timed(self, demand: KernelWork, known: Rates, launched: Launched) -> KernelTime:
-        return kernel_time(demand, None, False, known, PIPELINED, launched, self._without_steps(known))
+        return kernel_time(demand, self._setting(known), launched)
 
     def fastest(
         self,
@@ -191,9 +191,7 @@ class LayerClock:
             limit = self.device.sram_per_block
             wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
             raise InfeasibleError(
-                f"hardware: {wanted} fits the {limit:,} B of a block on {self.device.name}",
-                least=limit + 1,
-                unit="B",
+                f"hardware: {wanted} fits the {limit:,} B of a block on {self.device.name}", least=limit + 1, unit="B"
             )
         tile = competing[0]
         if len(competing) > 1:
@@ -240,9 +238,10 @@ class LayerClock:
             reached = max(reached, known.best_product)
         return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
 
-    def _without_steps(self, known: Rates) -> Parameters:
-        """Return the parameters for products, whose warps wait for no loads where matrix units are asynchronous."""
-        return replace(self.parameters, step_clocks=0.0) if known.asynchronous else self.parameters
+    def _setting(self, known: Rates) -> Setting:
+        """Describe the device for products, whose warps wait for no loads where matrix units are asynchronous."""
+        own = replace(self.parameters, step_clocks=0.0) if known.asynchronous else self.parameters
+        return Setting(known, PIPELINED, own)
 
     def _work(
         self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates
@@ -257,10 +256,7 @@ class LayerClock:
         known, free = self.rates_of(layers[0], products)
         work, launched = self._work(layers, tile, name, known)
         free = replace(free, l2=multicast(free, layers[0], tile))
-        times = [
-            elapsed(demand, None, False, free, PIPELINED, launched, self._without_steps(free)).seconds
-            for demand in work
-        ]
+        times = [elapsed(demand, self._setting(free), launched).seconds for demand in work]
         return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
 
     def kernels_at(
@@ -281,7 +277,7 @@ class LayerClock:
         least: Any = self._floor((layers,), tile, known, products)
         for demand in work:
             moved = in_waves(demand, layers, tile, known)
-            took = elapsed(moved, None, False, free, PIPELINED, launched, self._without_steps(free))
+            took = elapsed(moved, self._setting(free), launched)
             runs = demand.requested_bytes > 0  # without traffic it is not launched
             yield np.where(runs, np.maximum(took.seconds, least), 0.0), runs, took
             least = 0.0

@@ -28,11 +28,7 @@ def leaving_interval(
 
 
 def _in_sequence(
-    kernels: Sequence[KernelTime],
-    ends: Sequence[tuple[int, int]],
-    compulsory: int,
-    requested: int,
-    cached: int | None,
+    kernels: Sequence[KernelTime], ends: Sequence[tuple[int, int]], compulsory: int, requested: int, cached: int | None
 ) -> tuple[int, int]:
     kept = 2 * (cached or 0) * (len(kernels) - 1)
     low = max(min(compulsory, requested), sum(least for least, _ in ends) - kept)

@@ -147,11 +147,7 @@ class Accounting:
             span = self.eager.kernel(call.operator, plain(call), resident)
             return replace(ideal, seconds=span.seconds, hbm_bytes=span.hbm_bytes, tiles=FrozenDict())
         counted = self._declared(call, general(layer), layer)
-        return replace(
-            counted,
-            requested_bytes=counted.requested_bytes + beside,
-            hbm_bytes=counted.hbm_bytes + beside,
-        )
+        return replace(counted, requested_bytes=counted.requested_bytes + beside, hbm_bytes=counted.hbm_bytes + beside)
 
     def _timed(
         self, call: OperatorCall, flops: int, timer: Callable[[str, EagerKernel], Span | None]
@@ -276,9 +272,7 @@ class Accounting:
             self.eager.kernel(call.operator, kernel, 0 if place else resident) for place, kernel in enumerate(kernels)
         ]
         return replace(
-            traffic,
-            seconds=sum(span.seconds for span in spans),
-            hbm_bytes=sum(span.hbm_bytes for span in spans),
+            traffic, seconds=sum(span.seconds for span in spans), hbm_bytes=sum(span.hbm_bytes for span in spans)
         )
 
 

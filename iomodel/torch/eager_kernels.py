@@ -120,10 +120,7 @@ def _reduced_loss(call: OperatorCall) -> list[EagerKernel]:
         return [once]
     elements = max(tensor.elements for tensor in call.inputs.values())
     losses = elements * call.outputs[0].element_bytes
-    return [
-        EagerKernel(once.read, losses, _blocks(elements)),
-        EagerKernel(losses, once.written, _blocks(elements)),
-    ]
+    return [EagerKernel(once.read, losses, _blocks(elements)), EagerKernel(losses, once.written, _blocks(elements))]
 
 
 def _row_norm(call: OperatorCall) -> list[EagerKernel]:

@@ -309,21 +309,14 @@ def _is_one_call(args: tuple[Any, ...]) -> bool:
     return args[0].is_meta and not needed
 
 
-def _recurrent_call(
-    mode: int,
-    input: Any,
-    state: Any,
-    weights: Any,
-    has_biases: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> Any:
-    """Run the one operator that stands for cuDNN's recurrent layers; the meta device would unroll them in time."""
+def _recurrent_call(mode: int, input: Any, state: Any, weights: Any, *settings: Any) -> Any:
+    """Run the one operator that stands for cuDNN's recurrent layers; the meta device would unroll them in time.
+
+    The `settings` are those of ``torch.lstm``, in its order.
+    """
     import torch
 
+    has_biases, layers, dropout, train, bidirectional, batch_first = settings
     hidden, cell = state if mode == LSTM else (state, None)
     width, projected = weights[1].shape[1], hidden.shape[-1]
     size = weights[0].shape[0] // GATES[mode]

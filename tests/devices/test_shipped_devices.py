@@ -61,6 +61,16 @@ NO_CLOCK_OR_RATE |= {"h20-141gb", "p40", "arc-pro-b60", "ascend-910b"}
 NO_CLOCK_OR_RATE |= {"tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7x"}
 
 
+def test_tensor_cores_with_bf16_have_tf32():
+    """Tensor cores that multiply bf16 multiply TF32 too; a device without the peak would time it at that of fp32."""
+    lacking = [
+        name
+        for name, device in DEVICES.items()
+        if (device.architecture or "").startswith("sm_") and device.compute.peak.bf16 and not device.compute.peak.tf32
+    ]
+    assert not lacking
+
+
 def computed(device: Hardware) -> dict[str, float]:
     """Peaks from SMs x FLOP/clk x clock, as far as the device gives all three; at the type's own rate if it has one."""
     compute = device.compute

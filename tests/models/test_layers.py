@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError
+from iomodel import Documents, InputError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.config_quantisation import PREFIXES
 from iomodel.models.decoder_layer import DecoderLayer
@@ -306,6 +306,23 @@ def test_pairs_of_a_prefill_are_those_of_its_mask(tokens, size, kind):
     layer = AttentionLayer(heads=2, head_dim=8, **{} if kind == "all" else {kind: size})
     keys = {"all": lambda row: row, "window": lambda row: min(row, size), "chunk": lambda row: (row - 1) % size + 1}
     assert layer.prefilled_pairs(tokens) == sum(map(keys[kind], range(1, tokens + 1)))
+
+
+@given(st.integers(1, 40), st.integers(1, 200), st.data())
+def test_the_pieces_of_a_chunk_are_its_pairs(chunk, keys, data):
+    """The calls that a chunk of a prompt is divided into have its queries, and the pairs that it adds."""
+    layer = AttentionLayer(heads=4, head_dim=8, chunk=chunk)
+    queries = data.draw(st.integers(1, keys))
+    calls = [layer.call(1, *piece) for piece in layer.pieces(queries, keys)]
+    assert sum(call.q_len for call in calls) == queries
+
+    def pairs(call):
+        if isinstance(call.mask, Documents):
+            return call.mask.visible_pairs(call.q_len, call.kv_len)
+        assert call.mask == "causal"
+        return call.q_len * (call.kv_len - call.q_len) + call.q_len * (call.q_len + 1) // 2
+
+    assert sum(map(pairs, calls)) == layer.prefilled_pairs(keys) - layer.prefilled_pairs(keys - queries)
 
 
 def test_attention_overtakes_the_matrices_by_hand():

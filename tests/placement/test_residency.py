@@ -397,7 +397,7 @@ def test_shipped_tiles_have_the_least_traffic_at_their_occupancy() -> None:
     inherited = {("sm_120", 128, "full"), ("sm_120", 128, "causal")}
     assert {case for case, same in equal.items() if not same} == measured | inherited
     assert len(equal) == 60
-    assert free == 20  # given the occupancy alone, as README.md states
+    assert free == 20  # given the occupancy alone
 
 
 def test_occupancy_by_hand() -> None:

@@ -63,19 +63,19 @@ def kernel(row: Row) -> TritonKernel:
         case "forward":
             return forward_kernel(*sizes, element=element)
         case "forward_two":
-            return forward_kernel(*sizes, element=element, keys="columns", loops=2)
+            return replace(forward_kernel(*sizes, element=element, keys="columns"), loops=2)
         case "forward_early":
             return forward_kernel(*sizes, element=element, early=True, keys="columns")
         case "forward_descriptor":
-            return forward_kernel(*sizes, element=element, descriptors=True)
+            return replace(forward_kernel(*sizes, element=element), descriptors=True)
         case "forward_persistent":
             return forward_kernel(*sizes, element=element)
         case "forward_flex":
             return block_sparse_kernel(*sizes, element=element)
         case "forward_selected":
-            return forward_kernel(*sizes, element=element, positions=True)
+            return replace(forward_kernel(*sizes, element=element), positions=True)
         case "forward_banded":
-            return banded(row, forward_kernel(*sizes, element=element, loops=2, positions=True))
+            return banded(row, replace(forward_kernel(*sizes, element=element), loops=2, positions=True))
         case "decode":
             return decode_kernel(*sizes, element=element)
         case "decode_dense":
@@ -89,7 +89,7 @@ def kernel(row: Row) -> TritonKernel:
         case "backward_flex":
             return backward_kernel(*sizes, element=element, by_columns=False)
         case "flex_forward":
-            return forward_kernel(*sizes, loops=1 + row["causal"], positions=True)
+            return replace(forward_kernel(*sizes), loops=1 + row["causal"], positions=True)
         case "flex_decode":
             return replace(dense_decode_kernel(*sizes), loops=1 + row["causal"])
         case "flex_backward" | "flex_backward_four":

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 
+import iomodel
 from iomodel import InputError, UnknownNameError
 from iomodel.planning.engine_arguments import engine_arguments
 from iomodel.planning.engine_flags import engine_flags, memory_share
@@ -88,6 +89,26 @@ def test_a_command_line_gives_its_plan_back(name, layout, engine, fields):
     assert (again.layout, again.figures, again.page_size) == (found.layout, found.figures, fields.get("page_size"))
     assert 0 <= found.memory.left - again.memory.left < found.memory.capacity / 10_000 + 1
     assert again.memory.weights == found.memory.weights
+
+
+@pytest.mark.parametrize(
+    ("verb", "asked"),
+    [
+        ("plan", {"batch": 8}),
+        ("plan_array", {"batch": 8}),
+        ("fleet", {"load": 4, "ttft": 1, "tpot": 0.1}),
+        ("pareto", {"batches": [8]}),
+        ("simulate", {"load": 2.0, "requests": 20}),
+        ("memory_plan", {}),
+    ],
+)
+def test_every_verb_reads_a_command_line(verb, asked):
+    line = "vllm serve meta-llama/Llama-3.2-1B --tensor-parallel-size 2 --kv-cache-dtype fp8"
+    answer, asked = getattr(iomodel.planning, verb), {**CHAT, **asked}
+    plain = {name: answer("llama-3.2-1b", H100, tp=name, kv_dtype="fp8", engine="vllm", **asked) for name in (2, 4)}
+    assert answer(line, H100, **asked).to_dict() == plain[2].to_dict()
+    assert answer(line, H100, **asked, layout=None).to_dict() == plain[2].to_dict()
+    assert answer(line, H100, **asked, layout=Layout(tensor_parallel=4)).to_dict() == plain[4].to_dict()
 
 
 def test_spellings():

@@ -92,6 +92,18 @@ def test_an_engine_is_refused_on_a_device_that_others_run_on():
     assert {refusal.reason for refusal in several.refused if refusal.device == "mi300x"} == {line.strip("^$")}
 
 
+@pytest.mark.parametrize("name", ["gpt-oss-120b", "llama-4-scout"])
+def test_tensorrt_llm_keeps_what_no_later_token_sees(name):
+    """Without `max_attention_window` every layer keeps a sequence to its end; vLLM drops keys before a window."""
+    layers = {
+        engine: plan(name, "b200", prompt=30_000, output=2000, batch=1, engine=engine, kv_dtype="bf16").memory
+        for engine in ("tensorrt-llm", "vllm")
+    }
+    whole = layers["tensorrt-llm"]
+    assert whole.request_bytes == 32_000 * whole.token_bytes
+    assert layers["vllm"].request_bytes < 0.6 * whole.request_bytes
+
+
 def test_tensorrt_llm_by_hand():
     """The share is of what is free once the model has run."""
     found = service("tensorrt-llm", share=0.95).memory(hardware(H100))

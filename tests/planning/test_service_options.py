@@ -7,10 +7,20 @@ import pytest
 
 import iomodel
 from iomodel.planning.service import as_service
-from iomodel.planning.service_options import PlanOptions, ServiceOptions, options_of
+from iomodel.planning.service_options import (
+    LoadedOptions,
+    PlanOptions,
+    ServiceOptions,
+    SimulationOptions,
+    TimedStepOptions,
+    options_of,
+)
 
 TAKING = {
-    **dict.fromkeys(("plan", "fleet", "simulate", "pareto", "step"), PlanOptions),
+    **dict.fromkeys(("plan", "pareto"), LoadedOptions),
+    "fleet": PlanOptions,
+    "simulate": SimulationOptions,
+    "step": TimedStepOptions,
     "disaggregate": ServiceOptions,  # each pool has a layout of its own
 }
 CHAT = {"prompt": 256, "output": 16}

@@ -86,6 +86,42 @@ def test_clients_that_fill_the_batch_are_served_at_the_rate_of_a_plan():
     assert result.largest_batch == 16
 
 
+EXPERTS = {"layout": Layout(expert_parallel=4), "prompt": 1024, "output": 128}
+
+
+def test_clients_of_groups_are_served_at_the_rate_of_a_plan():
+    planned = plan("gpt-oss-20b", H100, batch=64, **EXPERTS, engine=None)
+    result = simulate("gpt-oss-20b", H100, concurrency=64, requests=1600, token_budget=1024, **EXPERTS, engine=None)
+    assert result.requests_per_second == pytest.approx(planned.requests_per_second, rel=0.04)
+    assert result.largest_batch == 64
+    assert result.mean_batch == pytest.approx(64, rel=0.05)
+    assert "4 groups of ranks take requests in turn and are alike: one is simulated" in result.assumed
+
+
+def test_groups_take_requests_in_turn():
+    """Groups that each have a request of a pair take the time of the first of each pair, twice."""
+    trace = {"arrival": [0.0, 0.0, 1.0, 1.0], "prompt": [900, 100, 400, 2000], "output": [9, 3, 7, 30]}
+    pair = {**EXPERTS, "layout": Layout(expert_parallel=2), "prompt": None, "output": None}
+    alike = {name: [values[place] for place in (0, 0, 2, 2)] for name, values in trace.items()}
+    mixed, same = (simulate("gpt-oss-20b", H100, arrivals=each, **pair) for each in (trace, alike))
+    assert (mixed.ttft, mixed.latency, mixed.seconds) == (same.ttft, same.latency, same.seconds)
+    assert (mixed.requests, mixed.output_tokens, same.output_tokens) == (4, 49, 32)
+    hashes = {**trace, "hash_ids": [[1, 2], [3], [1], [1, 2, 3, 4]]}
+    assert simulate("gpt-oss-20b", H100, arrivals=hashes, **pair).prompt_tokens == 3400
+
+
+def test_chunks_of_prompts_longer_than_those_of_attention_are_timed():
+    """Llama 4 attends within 8,192 tokens, which a step of 5,000 tokens may begin within and end behind."""
+    setting = {"concurrency": 1, "requests": 1, "prompt": 20_000, "output": 2}
+    whole, parts = (
+        simulate(
+            "llama-4-scout", "h200-sxm", policy=policy, token_budget=5000, layout=Layout(tensor_parallel=4), **setting
+        )
+        for policy in POLICIES
+    )
+    assert whole.ttft.mean < parts.ttft.mean < 1.3 * whole.ttft.mean
+
+
 @at_most(25)
 @given(lengths, st.integers(1, 1500), policies)
 def test_a_longer_prompt_is_not_answered_sooner(length, more, policy):

@@ -21,13 +21,13 @@ def test_percentiles_of_a_line_are_its_points():
 
 @pytest.mark.parametrize("load", [0.25, 4.0, 1000.0])
 def test_arrivals_come_at_their_rate(load):
-    arrival = as_requests(8, 8, None, None, load, 20_000, 3).arrival
+    arrival = as_requests(prompt=8, output=8, load=load, requests=20_000, seed=3).arrival
     assert 20_000 / arrival[-1] == pytest.approx(load, rel=0.03)
 
 
 def test_times_of_a_trace_count_from_its_first_request():
     trace = {"arrival": [100.0, 100.5, 103.0], "prompt": [8, 8, 8], "output": [2, 2, 2]}
-    assert as_requests(None, None, trace, None, None, None, 0).arrival.tolist() == [0, 0.5, 3]
+    assert as_requests(arrivals=trace).arrival.tolist() == [0, 0.5, 3]
 
 
 def test_a_request_alone_is_a_batch_of_one():

@@ -52,11 +52,6 @@ FAULTS = [
     ({"seed": -1}, InputError, "seed: -1 given"),
     ({"host_seconds": -1}, InputError, "host_seconds: -1 given"),
     ({"layout": Layout(pipeline_parallel=2)}, InputError, "layout.pipeline_parallel: 2 given; allowed: ranks"),
-    (
-        {"model": "llama-4-scout", "hardware": "h200-sxm", "policy": "chunked", "prompt": 20_000},
-        InputError,
-        "policy: 'chunked' given, but q_len: .*; allowed: prefill-first$",
-    ),
     ({"prompt": 10**6}, InputError, "prompt . output: 1,000,001 tokens given"),
     (
         {"memory_utilization": 0.055, "layout": Layout()},

@@ -71,10 +71,9 @@ def test_rows_keep_their_numbers_and_times_their_order():
 
 
 def test_scale_and_limit_divide_times_and_rows():
-    asked = {"prompt": None, "output": None, "concurrency": None, "load": None, "seed": 0}
     file = HERE / "azure-2023-code.csv"
-    plain = as_requests(trace=file, requests=None, **asked)
-    fast = as_requests(trace=file, requests=4, scale=2.0, **asked)
+    plain = as_requests(arrivals=file)
+    fast = as_requests(arrivals=file, requests=4, scale=2.0)
     assert fast.arrival == pytest.approx(plain.arrival[:4] / 2)
     with pytest.raises(InputError, match="scale: 2 given; allowed: with the arrivals of a trace"):
         simulate("llama-3.2-1b", "h100-sxm5", prompt=8, output=8, load=1.0, scale=2.0)

@@ -18,6 +18,7 @@ from tests.support.inside import (
     WARP_ROWS,
     KernelWork,
     Launched,
+    Setting,
     WarpLayout,
     demands,
     kernel_time,
@@ -51,8 +52,8 @@ def kernels(draw: st.DrawFn) -> tuple[KernelWork, iomodel.Attention, Any, Launch
 @given(given_kernel=kernels(), grown=st.dictionaries(st.sampled_from([*AMOUNTS, "flops", "bytes", "distinct"]), more))
 def test_more_to_do_never_takes_less(given_kernel: Any, grown: dict[str, int]) -> None:
     demand, w, how, launched, device = given_kernel
-    known, parameters = rates(device, w.dtype), iomodel.devices.Parameters()
-    less = kernel_time(demand, w, False, known, how, launched, parameters)
+    at = Setting(rates(device, w.dtype), how, iomodel.devices.Parameters(), w)
+    less = kernel_time(demand, at, launched)
     bigger = replace(demand, **{name: getattr(demand, name) + grown[name] for name in AMOUNTS if name in grown})
     if bigger.products:
         runs = grown.get("flops", 0)
@@ -65,7 +66,7 @@ def test_more_to_do_never_takes_less(given_kernel: Any, grown: dict[str, int]) -
             for m in bigger.moved
         ),
     )
-    more_ = kernel_time(bigger, w, False, known, how, launched, parameters)
+    more_ = kernel_time(bigger, at, launched)
     assert more_.seconds * NEAR >= less.seconds
     for name, value in less.breakdown.items():
         assert name == "tail" or more_.breakdown[name] * NEAR >= value

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import Hardware, IOModelError, hardware, list_hardware
 from iomodel.algorithms import algorithm
-from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_time import Launched, Setting, kernel_time
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import demands
 from tests.support.device_edits import bettered, directed, scaled
@@ -139,7 +139,7 @@ def test_no_raised_figure_makes_a_kernel_slower_on_an_edited_device(name: str) -
 
         def seconds(one: Hardware, kernel=kernel, call=call, how=how, launched=launched) -> float:
             return kernel_time(
-                kernel, call, False, rates(one, "bf16"), how, launched, iomodel.devices.Parameters()
+                kernel, Setting(rates(one, "bf16"), how, iomodel.devices.Parameters(), call), launched
             ).seconds
 
         factor = draw.uniform(1, 5)

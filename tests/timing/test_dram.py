@@ -12,7 +12,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.timing.dram import dram
 from iomodel.timing.in_phase import Caches, streamed_bytes
-from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_time import Launched, Setting, kernel_time
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.kernel_work_sum import added, together
 from iomodel.timing.l2 import SharedTiles, tile_bytes
@@ -125,7 +125,7 @@ def test_blocks_at_once_count_whether_they_share_an_sm_or_not() -> None:
 
     def streamed(units: int, blocks: int) -> int:
         launched = Launched(blocks_per_sm=blocks)
-        timed = kernel_time(demand, w, False, replace(known, units=units), PIPELINED, launched, DEFAULT)
+        timed = kernel_time(demand, Setting(replace(known, units=units), PIPELINED, DEFAULT, w), launched)
         return timed.streamed_bytes
 
     assert streamed(10, 4) == streamed(20, 2) == streamed(40, 1) < streamed(10, 1)

@@ -8,7 +8,7 @@ import pytest
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.timing import kernel_time as module
-from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_time import Launched, Setting, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.work_at_point import demands
@@ -32,7 +32,7 @@ def test_work_that_was_timed_on_another_device_or_call_is_timed_as_if_new(mask: 
     def timed(demand: KernelWork, call: iomodel.Attention, units: int, packed: bool, blocks: int, l2: int) -> object:
         here = replace(known, units=units, l2_capacity=l2)
         launched = Launched(blocks_per_sm=blocks)
-        found = kernel_time(demand, call, packed, here, PIPELINED, launched, DEFAULT)
+        found = kernel_time(demand, Setting(here, PIPELINED, DEFAULT, call, packed), launched)
         return found.seconds, found.streamed_bytes
 
     settings = list(product(calls, (132, 7), (False, True), (1, 2), (50_000_000, 200_000)))

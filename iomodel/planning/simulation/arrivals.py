@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
 from iomodel.planning.checked_numbers import as_real, as_share
+from iomodel.planning.service_options import RequestOptions
 from iomodel.planning.simulation.trace_files import (
     COLUMNS,
     LATEST,
@@ -58,22 +59,27 @@ class Requests:
     cached: Any = None
     notes: tuple[str, ...] = ()
 
+    def of_group(self, groups: int) -> Requests:
+        """Return the requests of the first of some groups that take turns; clients of a closed loop are divided."""
+        if groups == 1:
+            return self
+        own = slice(None, None, groups)
+        return replace(
+            self,
+            arrival=self.arrival[own],
+            prompt=self.prompt[own],
+            output=self.output[own],
+            rows=None if self.rows is None else self.rows[own],
+            concurrency=None if self.concurrency is None else -(-self.concurrency // groups),
+            blocks=None if self.blocks is None else self.blocks.of_turns(groups),
+        )
+
     def where(self, place: int) -> str:
         """Name a request: its row in the trace, or the arguments."""
         return "prompt + output" if self.rows is None else f"trace, row {self.rows[place]}"
 
 
-def as_requests(
-    prompt: object,
-    output: object,
-    trace: object,
-    concurrency: object,
-    load: object,
-    requests: object,
-    seed: object,
-    spread: object = None,
-    scale: object = 1.0,
-) -> Requests:
+def as_requests(**given: Unpack[RequestOptions]) -> Requests:
     """Validate the arguments for arrivals and lengths, and draw random ones.
 
     Raises
@@ -81,12 +87,14 @@ def as_requests(
     InputError
         An argument is missing or out of range, two contradict each other, or the trace is malformed.
     """
+    prompt, output, trace = (given.get(name) for name in ("prompt", "output", "arrivals"))
+    concurrency, load, spread, requests = (given.get(name) for name in ("concurrency", "load", "lengths", "requests"))
     clients = None if concurrency is None else as_integer("concurrency", concurrency)
     rate = None if load is None else as_real("load", load)
     if clients is not None and rate is not None:
         raise InputError(f"load: {rate:g} given with concurrency = {clients}; allowed: one of them")
-    start = as_integer("seed", seed, least=0)
-    faster = as_real("scale", scale)
+    start = as_integer("seed", given.get("seed", 0), least=0)
+    faster = as_real("scale", given.get("scale", 1.0))
     drawn = clients is not None or rate is not None
     count = None if requests is None else _count(requests)
     if faster != 1 and (trace is None or drawn):

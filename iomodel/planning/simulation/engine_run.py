@@ -16,7 +16,7 @@ from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, c
 from iomodel.planning.simulation.simulation_result import Percentiles
 from iomodel.planning.simulation.step_table import FEW, StepTable, chunk_grid, spaced, step_table
 from iomodel.planning.speculation import Speculation
-from iomodel.planning.steps import PER_OCTAVE, ReplicaSteps, between
+from iomodel.planning.steps import PER_OCTAVE, GroupSteps, ReplicaSteps, between
 
 WORTH = 5_000_000
 """Expected steps from which machine code pays, if the extra `fast` is there: it takes seconds to compile."""
@@ -32,7 +32,7 @@ def tabulate(service: Service, device: Hardware, arriving: Requests, scheduler: 
     last = int((arriving.prompt + np.maximum(arriving.output - 1, 1)).max())
     spanned = replace(service, prompt=shortest, output=last - shortest + 1)
     together = min(budget, batch * most) if chunked else max(most, min(budget, batch * most))
-    return step_table(ReplicaSteps(spanned, device), computed, together, batch, budget, chunked, longest)
+    return step_table(GroupSteps(spanned, device), computed, together, batch, budget, chunked, longest)
 
 
 def cached_tokens(service: Service, arriving: Requests) -> Any:
@@ -47,7 +47,7 @@ def whole_attention(service: Service, device: Hardware, table: StepTable, arrivi
     """Compute the attention of each prompt in one piece [s], interpolated over its length."""
     if not cached.any():
         return np.interp(arriving.prompt, table.lengths, table.attention)
-    steps = ReplicaSteps(service, device)
+    steps = GroupSteps(service, device)
     if arriving.cached is not None:
         return _suffix_attention(steps, arriving.prompt - cached, arriving.prompt)
     lengths = np.unique(arriving.prompt)
@@ -120,6 +120,10 @@ class Totals(NamedTuple):
     largest_batch: int
     largest_bytes: int
     decodings: int
+
+    def of_groups(self, groups: int) -> Totals:
+        """Return the figures of some groups of ranks that are alike, which step together."""
+        return self._replace(largest_batch=groups * self.largest_batch, decodings=groups * self.decodings)
 
 
 def _listed(arrays: Iterable[Any]) -> Iterator[list[Any]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_leas
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.replica_figures import server_host
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_options import PlanOptions, takes
+from iomodel.planning.service_options import RequestOptions, SimulationOptions, takes
 from iomodel.planning.simulation.arrivals import Requests, as_requests
 from iomodel.planning.simulation.engine_run import percentiles, run
 from iomodel.planning.simulation.event_loop import Scheduler
@@ -39,26 +39,16 @@ MOST_BUDGET = 1 << 24
 
 
 @strict
-@takes(PlanOptions)
+@takes(SimulationOptions)
 def simulate(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
-    prompt: int | None = None,
-    output: int | None = None,
-    arrivals: Any = None,
-    lengths: Sequence[float] | None = None,
-    concurrency: int | None = None,
-    load: float | None = None,
-    requests: int | None = None,
-    scale: float = 1.0,
-    seed: int = 0,
     policy: str | None = None,
     token_budget: int | None = None,
     batch: int | None = None,
     host_seconds: float | str | None = None,
-    layout: Layout | None = None,
-    **service: Unpack[PlanOptions],
+    **service: Unpack[SimulationOptions],
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -68,7 +58,9 @@ def simulate(
     prompts, the last of which may be divided (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference
     with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate:
     :mod:`iomodel.planning.simulation.step_table` states the interpolation. With an engine, the time to the first token
-    includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random.
+    includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random. Without
+    a layout, the engine has that of the search of :func:`iomodel.plan` on up to eight devices. Pipelines are refused;
+    of data-parallel groups, which take requests in turn and are alike, one is simulated.
 
     Parameters
     ----------
@@ -76,36 +68,15 @@ def simulate(
         The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware or str
         The device.
-    prompt, output : int, optional
-        Tokens of each prompt, and of each output, without a trace; with `lengths`, the most.
-    arrivals : path or mapping of sequences, optional
-        A file of requests: CSV or JSON with columns of these meanings, such as the traces of Azure, Mooncake and
-        BurstGPT, or what benchmarks of engines write; or arrays with the columns ``arrival`` [s], ``prompt`` and
-        ``output`` [tokens]. With `concurrency` or `load`, only the lengths are used: requests draw rows at random.
-    lengths : sequence of two float, optional
-        Least and most tokens of prompts and outputs, as shares of `prompt` and `output`, such as (0.8, 1.0): each is
-        drawn evenly between them, as in the benchmarks of engines. By default all requests have one length, so that
-        the clients of a closed loop stay in step, and all their prompts arrive at once.
-    concurrency : int, optional
-        Clients of a closed loop: each sends its next request when its last one ends.
-    load : float, optional
-        Rate of Poisson arrivals [1/s].
-    requests : int, optional
-        Number of requests; by default all rows of a trace that is replayed, else 1000.
-    scale : float
-        Factor on the rate of the arrivals of a trace: 2 halves the times between them.
-    seed : int
-        Seed of random arrivals and lengths.
     policy : "prefill-first" or "chunked", optional
         Order of prefills and decode steps; by default that of the engine, or ``prefill-first``.
     token_budget : int, optional
-        Most tokens of a step, by default 8192; under ``prefill-first`` a longer prompt runs alone [tokens].
+        Most tokens of a step of each data-parallel group, by default 8192; under ``prefill-first`` a longer prompt
+        runs alone [tokens].
     batch : int, optional
         Most requests in the engine; by default as many as fit.
     host_seconds : float, optional
         Time of each step on the host that the device does not overlap [s]; by default that of a plan.
-    layout : Layout, optional
-        Tensor parallelism of the engine; by default that of the search of :func:`iomodel.plan` on up to eight devices.
     **service
 
     Raises
@@ -122,10 +93,12 @@ def simulate(
     >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
     True
     """
-    model, told, own, ignored = of_command(model, service, layout=layout, batch=batch)
-    asked = settled(simulate, told, arrivals=arrivals, batch=own["batch"], layout=own["layout"])
+    model, told, own, ignored = of_command(model, service, batch=batch)
+    asked = settled(simulate, told, batch=own["batch"])
+    named = {name: asked.service.pop(name) for name in RequestOptions.__annotations__ if name in asked.service}
+    requested = cast(RequestOptions, named)
     device = as_device(hardware)
-    arriving = as_requests(prompt, output, asked.own["arrivals"], concurrency, load, requests, seed, lengths, scale)
+    arriving, seed = as_requests(**requested), int(requested.get("seed", 0))
     served = _service(model, arriving, asked.layout, asked.service).on(device)
     serving = served.engine
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
@@ -142,14 +115,16 @@ def simulate(
     memory = served.memory(device)
     need = _memory_of(served, arriving)
     _check_memory(served, device, arriving, need)
-    arriving = _with_hits(served, arriving, memory.left, need)
+    groups = served.layout.data_parallel
     fits = memory.left // int(need.min())
-    fits = served.at_once(device, min(fits, memory.slots or fits))
+    fits = served.at_once(device, groups * min(fits, memory.slots or fits))
     limit = fits if most is None else min(most, fits)
-    together = min(limit, arriving.concurrency or limit, len(need))
+    turns = _with_hits(served, arriving.of_group(groups), memory.left, need[::groups])
+    together = min(-(-limit // groups), turns.concurrency or limit, len(turns.prompt))
     chunked, each = order == "chunked", served.tokens_at_once
-    scheduler = Scheduler(arriving.concurrency or 0, memory.left, together, budget, each, chunked, host)
-    totals, (ttft, tpot, latency) = run(served, device, arriving, need, scheduler, int(seed))
+    scheduler = Scheduler(turns.concurrency or 0, memory.left, together, budget, each, chunked, host)
+    totals, (ttft, tpot, latency) = run(served, device, turns, need[::groups], scheduler, seed)
+    totals = totals.of_groups(groups)
     if serving is not None:
         waited = server_host(ReplicaSteps(served, device))
         ttft, latency = ttft + waited, latency + waited
@@ -168,13 +143,13 @@ def simulate(
         output_tokens=int(arriving.output.sum()),
         concurrency=arriving.concurrency,
         load=arriving.load,
-        seed=int(seed),
+        seed=seed,
         memory=memory,
         ttft=percentiles(ttft),
         tpot=percentiles(tpot),
         latency=percentiles(latency),
         **totals._asdict(),
-        assumed=(*ignored, *arriving.notes, *_lengths(arriving), *_assumed(host, served), *assumed),
+        assumed=(*ignored, *turns.notes, *_lengths(turns), *_assumed(host, served), *assumed),
         notes=served.model.notes,
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
@@ -201,7 +176,7 @@ def _with_hits(service: Service, arriving: Requests, room: int, need: Any) -> Re
 
 def _laid_out(service: Service, device: Hardware, batch: int | None) -> Service:
     """Lay a service out by the best of the layouts of a plan that are simulated; the least where none can be timed."""
-    layouts = [each for each in default_layouts(service, device, SERVER) if each.devices == each.tensor_parallel]
+    layouts = [each for each in default_layouts(service, device, SERVER) if each.pipeline_parallel == 1]
     try:
         options = rated(service, device, Wanted(batch=batch), layouts) or rated(service, device, Wanted(), layouts)
     except SpecError:
@@ -244,11 +219,9 @@ def _check_tiers(cache: PrefixCache) -> None:
 
 
 def _check_layout(layout: Layout) -> None:
-    if layout.pipeline_parallel > 1 or layout.data_parallel > 1:
-        field = "pipeline_parallel" if layout.pipeline_parallel > 1 else "expert_parallel"
+    if layout.pipeline_parallel > 1:
         raise InputError(
-            f"layout.{field}: {getattr(layout, field)} given; allowed: ranks that run each step together, as with "
-            "tensor_parallel alone"
+            f"layout.pipeline_parallel: {layout.pipeline_parallel} given; allowed: ranks that run each step together"
         )
 
 
@@ -276,12 +249,14 @@ def _check_memory(service: Service, device: Hardware, arriving: Requests, need: 
 
 
 def _assumed(host: float, service: Service) -> tuple[str, ...]:
-    engine, drafts = service.engine, service.speculation
+    engine, drafts, groups = service.engine, service.speculation, service.layout.data_parallel
+    alike = (f"{groups} groups of ranks take requests in turn and are alike: one is simulated",) if groups > 1 else ()
     waited = () if engine is None else (f"host and server before the first token as under {engine.name}",)
     accepted = (
         () if drafts is None else ("each draft is accepted independently; a request grows evenly with its steps",)
     )
     return (
+        *alike,
         *waited,
         *accepted,
         "memory is reserved for the complete answer of a request, so none is preempted",

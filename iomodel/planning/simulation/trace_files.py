@@ -54,6 +54,11 @@ class Blocks(NamedTuple):
     starts: Any
     tokens: int
 
+    def of_turns(self, groups: int) -> Blocks:
+        """Return the blocks of every request that the first of some groups takes in turn."""
+        each = np.split(self.ids, self.starts[1:-1])[::groups]
+        return Blocks(np.concatenate(each), np.cumsum([0, *map(len, each)]), self.tokens)
+
 
 @dataclass(frozen=True, eq=False)
 class TraceFile:

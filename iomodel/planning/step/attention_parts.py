@@ -57,8 +57,9 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
     else:
         types: tuple[Any, Any, Any] = at.attention_dtype, at.kv_dtype, at.page_size
         # Kernels skip the keys before a window; its place in their tiles would make some contexts cheaper than shorter.
-        call = attention.call(at.batch, at.q_len, attention.visible_keys(at.q_len, at.kv_len), *types)
-        yield from _cascade(attention, call.shard(at.layout.tensor_parallel), at, heads)
+        for queries, keys in attention.pieces(at.q_len, attention.visible_keys(at.q_len, at.kv_len)):
+            call = attention.call(at.batch, queries, keys, *types)
+            yield from _cascade(attention, call.shard(at.layout.tensor_parallel), at, heads)
     yield from _after(layer, attention, linears, at, heads)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -15,7 +15,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import settled
 from iomodel.planning.engines import as_engine
 from iomodel.planning.loaded_weights import as_backend, usual_backend
-from iomodel.planning.service_options import PlanOptions, takes
+from iomodel.planning.service_options import DEFAULTS, TimedStepOptions, takes
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
@@ -35,7 +35,6 @@ from iomodel.planning.step.step_arguments import (
 from iomodel.planning.step.step_result import OUTPUT, StepPart, StepTime, part_of
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
-from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.call import ELEMENT_SIZE
 
 Logits = Literal["last", "all", "none"]
@@ -44,7 +43,7 @@ __all__ = ["Layout", "LinearLayer", "StepPart", "StepTime", "linear_layers", "st
 
 
 @strict
-@takes(PlanOptions)
+@takes(TimedStepOptions)
 def step(
     model: ModelSpec | str,
     hardware: Hardware | str,
@@ -52,12 +51,7 @@ def step(
     batch: int,
     q_len: int,
     kv_len: int,
-    layout: Layout | None = None,
-    logits: Logits = "last",
-    routing: Sequence[int] | None = None,
-    shared_keys: int = 0,
-    parameters: Parameters = DEFAULT,
-    **service: Unpack[PlanOptions],
+    **service: Unpack[TimedStepOptions],
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
 
@@ -72,17 +66,6 @@ def step(
         A device, or the name of one.
     batch, q_len, kv_len : int
         Sequences on all ranks [-]; new tokens per sequence, and keys including the new tokens [tokens].
-    layout : Layout, optional
-        Ranks that share the model, in place of its single degrees; by default one device.
-    logits : {"last", "all", "none"}
-        Rows to which the output layer is applied.
-    routing : sequence of int, optional
-        Tokens of each expert of a layer; by default expected values of uniform routing.
-    shared_keys : int
-        First keys that all sequences share. Attention without windows, chunks, indexers or latents then reads them once
-        (cascade attention) where that is faster [tokens].
-    parameters : Parameters
-        Parameters of the time model other than the device's figures.
     **service
 
     Raises
@@ -100,13 +83,14 @@ def step(
     >>> t.bound, 4.5e-3 < t.seconds < 6.5e-3
     ('hbm', True)
     """
-    asked = settled(step, service, layout=layout)
-    options = asked.service
+    asked = settled(step, service)
+    options = {**DEFAULTS, **asked.service}
+    logits, parameters = options["logits"], options["parameters"]
     spec, device, shared = as_model(model), as_device(hardware), asked.layout or Layout()
     sequences, queries, keys = as_integer("batch", batch), as_integer("q_len", q_len), as_integer("kv_len", kv_len)
     if keys < queries:
         raise InputError(f"kv_len: {keys} given; allowed: from q_len = {queries} up, because new tokens are keys too")
-    shared_prefix = as_integer("shared_keys", shared_keys, least=0)
+    shared_prefix = as_integer("shared_keys", options["shared_keys"], least=0)
     if shared_prefix > keys - queries:
         raise InputError(f"shared_keys: {shared_prefix} given; allowed: up to kv_len - q_len = {keys - queries}")
     as_choice("logits", logits, get_args(Logits))
@@ -126,7 +110,7 @@ def step(
         q_len=-(-queries // shared.context_parallel),
         kv_len=keys,
         page_size=options.get("page_size"),
-        routing=check_routing(spec, routing, sequences * queries),
+        routing=check_routing(spec, options.get("routing"), sequences * queries),
         shared_keys=shared_prefix,
         block_scales=spec.dtype == "fp8",
         lora=options.get("lora"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +14,17 @@ from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import UnknownNameError
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.service_options import TimedStepOptions
 from iomodel.planning.step.step import step
 from iomodel.planning.step.step_arguments import as_model
 
-POINT = ("model", "hardware", "batch", "q_len", "kv_len")
-OPTIONS = tuple(name for name in signature(step).parameters if name not in POINT)
-"""Options of a step other than the timed point."""
-
 
 def decode_seconds(
-    model: ModelSpec | str, hardware: Hardware | str, batch: ArrayLike, kv_len: ArrayLike, **options: Any
+    model: ModelSpec | str,
+    hardware: Hardware | str,
+    batch: ArrayLike,
+    kv_len: ArrayLike,
+    **options: Unpack[TimedStepOptions],
 ) -> NDArray[np.float64]:
     """Time decode steps at many batches and contexts, which broadcast [s].
 
@@ -72,7 +72,7 @@ def crossover_context(
     batch: int = 1,
     phase: Literal["prefill", "decode"] = "decode",
     longest: int = 1 << 20,
-    **options: Any,
+    **options: Unpack[TimedStepOptions],
 ) -> int | None:
     """Find the context from which attention takes longer than all linear layers [tokens].
 
@@ -108,9 +108,10 @@ def crossover_context(
     True
     """
     as_choice("phase", phase, ("prefill", "decode"))
+    known = tuple(TimedStepOptions.__annotations__)
     for name in options:
-        if name not in OPTIONS:
-            raise UnknownNameError("option of crossover_context", name, OPTIONS)
+        if name not in known:
+            raise UnknownNameError("option of crossover_context", name, known)
     spec, device, most = as_model(model), as_device(hardware), as_integer("longest", longest)
 
     def lead(context: int) -> float:

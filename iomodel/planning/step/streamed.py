@@ -7,7 +7,7 @@ from typing import Protocol
 
 from iomodel.devices.rates import rates
 from iomodel.nests.execution import PIPELINED
-from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_time import Launched, Setting, kernel_time
 from iomodel.timing.kernel_work import KernelWork, MatrixWork, TensorTraffic
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.span import Span, span_of
@@ -75,5 +75,5 @@ def streamed(
         streamed=sum(tensors.values()) if dram is None else dram,
     )
     known = rates(at.clock.device, at.dtype)
-    timed = kernel_time(work, None, False, known, PIPELINED, Launched(), at.clock.parameters)
+    timed = kernel_time(work, Setting(known, PIPELINED, at.clock.parameters), Launched())
     return span_of([timed], flops)

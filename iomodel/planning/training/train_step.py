@@ -22,22 +22,9 @@ from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
 from iomodel.planning.step.setting import Part
 from iomodel.planning.step.step_arguments import as_layout, as_model, as_parameters
-from iomodel.planning.training.passes import (
-    Backward,
-    Forward,
-    loss_parts,
-    pass_of_layer,
-    recomputed,
-    training_clock,
-)
+from iomodel.planning.training.passes import Backward, Forward, loss_parts, pass_of_layer, recomputed, training_clock
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import (
-    Strategy,
-    as_strategy,
-    as_trained,
-    check_precision,
-    check_step,
-)
+from iomodel.planning.training.strategy import Strategy, as_strategy, as_trained, check_precision, check_step
 from iomodel.planning.training.training_memory import WEIGHT, StageLayers, stage_memory, stages_of
 from iomodel.planning.training.training_result import TrainingStep
 from iomodel.timing.parameters import DEFAULT, Parameters

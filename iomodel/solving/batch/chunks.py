@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.counting.evaluation.arithmetic import NeedsExactError
-from iomodel.nests.alphabet import (
-    WORKLOAD,
-)
+from iomodel.nests.alphabet import WORKLOAD
 from iomodel.solving.batch.formulas import Values, take
 from iomodel.solving.batch.many_problems import HUGE
 from iomodel.solving.batch.ranges import Batch, Columns, ranges, some

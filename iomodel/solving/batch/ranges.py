@@ -12,9 +12,7 @@ import numpy as np
 from iomodel.counting.bound_call import CutAxis
 from iomodel.counting.evaluation.arithmetic import NeedsExactError
 from iomodel.errors import InputError
-from iomodel.nests.alphabet import (
-    FOLLOWS,
-)
+from iomodel.nests.alphabet import FOLLOWS
 from iomodel.solving.batch.formulas import ManyParts, Values, take
 from iomodel.solving.batch.many_problems import HUGE, TileRanges, align_up
 

@@ -14,9 +14,7 @@ from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.counting.requirements import met
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.alphabet import (
-    OPTIONS,
-)
+from iomodel.nests.alphabet import OPTIONS
 from iomodel.placement.budget import budget_of
 from iomodel.solving.batch.formulas import many_parts
 from iomodel.solving.solve_many import solve_array

@@ -86,11 +86,7 @@ def _moved(diagnosis: Diagnosis) -> list[Row]:
 def _machine(diagnosis: Diagnosis) -> list[Row]:
     grid = diagnosis.grid
     sets = [
-        (
-            f"working set: {working_set.name}",
-            f"{working_set.bytes:,}",
-            f"B; {_fits(working_set)}",
-        )
+        (f"working set: {working_set.name}", f"{working_set.bytes:,}", f"B; {_fits(working_set)}")
         for working_set in diagnosis.working_sets
     ]
     of = "" if grid.units is None else f" for {grid.units:,} SMs"
