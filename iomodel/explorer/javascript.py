@@ -73,7 +73,7 @@ def _arguments(expr: Expr) -> tuple[Expr, ...]:
     """Return the arguments in the order of the places of the template."""
     if expr.is_Mul:
         return tuple(expr.as_coeff_mul()[1])
-    return expr.args[:1] if expr.is_Pow else expr.args
+    return tuple(expr.args[:1] if expr.is_Pow else expr.args)
 
 
 def _is_sure(divisor: Expr) -> bool:

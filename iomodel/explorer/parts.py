@@ -47,7 +47,7 @@ def part(name: str, only: Sequence[CallKind] | None = None) -> dict[str, Any]:
     """Return the part of an algorithm, of all its kinds of call or of `only` some; that of all is kept."""
     if only is not None:
         return _made(name, only)
-    return kept(f"part-{name}", state_of(name), lambda: _made(name, list(kinds([name]))))
+    return dict(kept(f"part-{name}", state_of(name), lambda: _made(name, list(kinds([name])))))
 
 
 def kept(name: str, state: str, make: Callable[[], Any]) -> Any:

@@ -155,6 +155,9 @@ class Transpiler(ExpressionWriter):
     def _Pass(self, _: ast.Pass) -> str:
         return ""
 
+    def _ImportFrom(self, _: ast.ImportFrom) -> str:
+        return ""  # of a module that a function loads when it runs; the page has all definitions in one place
+
     def _Return(self, node: ast.Return) -> str:
         return "return null;" if node.value is None else f"return {self.expr(node.value)};"
 
