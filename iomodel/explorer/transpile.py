@@ -96,7 +96,8 @@ class Transpiler(ExpressionWriter):
         kept = " ".join(f"this.{name} = {name};" for name, _ in fields)
         named = any(ast.unparse(base) == "NamedTuple" for base in node.bases)
         iterate = f"*[Symbol.iterator]() {{ for (const name of {node.name}.fields) yield this[name]; }}" * named
-        lines = [f"class {node.name} {{", f"constructor({parameters}) {{ {kept} }}", iterate, *methods, "}"]
+        change = "_replace(words) { return py.replace(this, words); }" * named
+        lines = [f"class {node.name} {{", f"constructor({parameters}) {{ {kept} }}", iterate, change, *methods, "}"]
         names = [name for name, _ in fields]
         return "\n".join([*filter(None, lines), f"{node.name}.fields = {names!r};", *cached])
 
@@ -156,7 +157,7 @@ class Transpiler(ExpressionWriter):
         return ""
 
     def _ImportFrom(self, _: ast.ImportFrom) -> str:
-        return ""  # of a module that a function loads when it runs; the page has all definitions in one place
+        return ""  # the page has every definition that runs
 
     def _Return(self, node: ast.Return) -> str:
         return "return null;" if node.value is None else f"return {self.expr(node.value)};"
