@@ -15,13 +15,15 @@ from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the package; importlib.resources takes longer to import than a command to read its data."""
-FOLDER = "_derived"
-"""The folder, inside the package."""
+FOLDER, PARTS = "_derived", "_parts"
+"""The folders, inside the package, of what a release carries and of the parts that it is made of."""
 ROOMS = ("algorithms", "common", "counting", "devices", "errors", "nests", "placement", "solving",
          "timing", "workloads")  # fmt: skip
 """The rooms whose sources the data follow from."""
 pending: dict[str, Callable[[], Any]] | None = None
 """Makers of the data to write by name; None in a process that writes nothing."""
+made_of: dict[str, str] = {}
+"""States of the data that follow from other sources than those of :data:`ROOMS`, by name."""
 
 
 @cache
@@ -44,35 +46,36 @@ def _modules(place: str) -> list[str]:
     return sorted(f"{folder}/{name}" for folder, names in walked for name in names if name.endswith(".py")) or [place]
 
 
-def read(name: str) -> Any:
-    """Read data that were derived from these sources; None if there are none."""
+def read(name: str, state: str | None = None) -> Any:
+    """Read data that were derived from these sources, or in a `state` of others; None if there are none."""
     import json
     import zlib
 
-    file = _folder() / f"{name}.json.z"
+    file = _file(name, state)
     try:
         if not (_guarded(file) and _guarded(file.parent)):
             return None
-        made_of, data = json.loads(zlib.decompress(file.read_bytes()))
+        source, data = json.loads(zlib.decompress(file.read_bytes()))
     except (OSError, ValueError, zlib.error):
         return None
-    return data if made_of == digest() else None
+    return data if source == (state or digest()) else None
 
 
-def write(name: str, data: Any) -> None:
-    """Write data derived from these sources, where the folder of the package can be written."""
+def write(name: str, data: Any, state: str | None = None) -> None:
+    """Write data derived from these sources or in a `state` of others, where the folder of the package is writable."""
     import json
     import zlib
     from tempfile import NamedTemporaryFile
 
-    folder = _folder()
-    text = json.dumps([digest(), data], separators=(",", ":"))
+    target = _file(name, state)
+    folder = target.parent
+    text = json.dumps([state or digest(), data], separators=(",", ":"))
     try:
         folder.mkdir(mode=0o755, exist_ok=True)
         with NamedTemporaryFile(dir=folder, delete=False) as partial:
             partial.write(zlib.compress(text.encode(), 9))
         Path(partial.name).chmod(0o644)
-        Path(partial.name).replace(folder / f"{name}.json.z")
+        Path(partial.name).replace(target)
     except OSError:  # the package belongs to somebody else, or the disk is full: the next process derives them again
         return
 
@@ -80,11 +83,17 @@ def write(name: str, data: Any) -> None:
 def keep() -> None:
     """Write what this process has derived."""
     for name, make in (pending or {}).items():
-        write(name, make())
+        write(name, make(), made_of.get(name))
 
 
 def _folder() -> Path:
     return PACKAGE / FOLDER
+
+
+def _file(name: str, state: str | None) -> Path:
+    """Return the file of some data; those of a state are beside the folder that a release carries."""
+    folder = _folder() if state is None else _folder().with_name(PARTS)
+    return folder / f"{name}.json.z"
 
 
 def _guarded(path: Path) -> bool:

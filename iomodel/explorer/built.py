@@ -17,7 +17,7 @@ NAME = "explorer"
 """Name of the page among the derived data."""
 UNUSED = frozenset({"cli", "integrations", "plots", "testing", "torch", "triton"})
 """Rooms that no figure of the page comes from; a change there keeps the page."""
-ONCE = "iomodel: building the page of all calls and devices, once for this version; it takes two minutes or three\n"
+ONCE = "iomodel: building the page of all calls and devices, once for this version; it takes a minute\n"
 
 
 def shipped_algorithms() -> list[str]:
@@ -47,9 +47,16 @@ def _digest(release: str) -> str:
     digest = sha256(release.encode())
     for path, content in _sources(files("iomodel"), "iomodel", UNUSED):
         digest.update(path.encode() + content)
-    for path, content in _sources(specs_folder(), "specs"):
-        digest.update(path.encode() + content)
+    digest.update(sources_digest(specs_folder(), "specs").encode())
     return digest.hexdigest()[:16]
+
+
+def sources_digest(folder: Traversable, path: str) -> str:
+    """Compute a digest of the files of a folder."""
+    digest = sha256()
+    for name, content in _sources(folder, path):
+        digest.update(name.encode() + content)
+    return digest.hexdigest()
 
 
 def _sources(folder: Traversable, path: str, left_out: Collection[str] = ()) -> Iterator[tuple[str, bytes]]:

@@ -79,7 +79,8 @@ def _carried(algorithm: str) -> frozenset[tuple[FormulaKind, Options]]:
 class ClockData:
     """The figures of the time model for the calls of a page, each formula once."""
 
-    def __init__(self) -> None:
+    def __init__(self, sign: str) -> None:
+        self.sign = sign
         self.functions: dict[str, int] = {}
         self.calls: dict[str, Any] = {}
 
@@ -125,24 +126,23 @@ class ClockData:
         compiled = residency_formulas(declared, kind, options, layout)
         return [self._formulas(compiled.shared), self._formulas(compiled.registers), compiled.tiles]
 
-    def _formulas(self, formulas: Formulas) -> int:
-        """Return the number of the function of some formulas."""
+    def _formulas(self, formulas: Formulas) -> str:
+        """Return the name of the function of some formulas: the sign, and its number."""
         (function,) = ast.parse(formulas.compiled.stored_text).body
         assert isinstance(function, ast.FunctionDef)
-        return self.functions.setdefault(number_source(function), len(self.functions))
+        return f"{self.sign}{self.functions.setdefault(number_source(function), len(self.functions))}"
 
-    def plain(self, algorithms: Sequence[str], devices: Iterable[str]) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return {
-            "point": list(Attention(q_len=1, head_dim=1).numbers),
-            "elements": ELEMENT_SIZE,
-            "parameters": DEFAULT.to_dict(),
-            "tie": TIE,
-            "calls": self.calls,
-            "functions": list(self.functions),
-            "algorithms": {name: _algorithm(find_algorithm(name)) for name in algorithms},
-            "devices": {gpu.id or gpu.name: _device(gpu) for gpu in map(hardware, devices)},
-        }
+
+def clock_data(algorithms: Sequence[str], devices: Iterable[str]) -> dict[str, Any]:
+    """Return the figures of the time model that are those of no single call, as plain data."""
+    return {
+        "point": list(Attention(q_len=1, head_dim=1).numbers),
+        "elements": ELEMENT_SIZE,
+        "parameters": DEFAULT.to_dict(),
+        "tie": TIE,
+        "algorithms": {name: _algorithm(find_algorithm(name)) for name in algorithms},
+        "devices": {gpu.id or gpu.name: _device(gpu) for gpu in map(hardware, devices)},
+    }
 
 
 def _algorithm(declared: Algorithm) -> dict[str, Any]:

@@ -8,9 +8,9 @@ times: on BigInt, on Number, and on bounds of magnitude. The same text serves al
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
-from sympy import Add, Expr, Integer, Mul, Symbol, ilcm
-from sympy.printing.printer import Printer
+from sympy import Add, Expr, Integer, Mul, ilcm
 
 from iomodel.counting.evaluation.integral import CeilDiv, FloorDiv, Maximum, Minimum, Ratio, SumOfFloors, integral
 
@@ -25,56 +25,55 @@ class NoJavaScriptError(TypeError):
     """A formula contains a node that the page cannot evaluate."""
 
 
-class JavaScriptPrinter(Printer):  # type: ignore[misc]
-    """A printer of JavaScript with BigInt literals for the nodes of :mod:`iomodel.counting.evaluation.integral`.
+def template(expr: Expr) -> str:
+    """Return the JavaScript of a node with a place for each distinct argument, with BigInt literals.
+
+    Raises
+    ------
+    NoJavaScriptError
+        The page cannot evaluate the node.
 
     >>> from sympy import ceiling
     >>> from iomodel.nests.symbols import B_r, N_q, d
-    >>> JavaScriptPrinter({}).doprint(integral(3 * d - ceiling(N_q / B_r)))
-    '(-ces(N_q,B_r) + 3n*d)'
+    >>> template(integral(ceiling(N_q / B_r))), template(3 * d)
+    ('ces({0},{1})', '3n*{0}')
     """
-
-    def __init__(self, names: dict[Expr, str]) -> None:
-        super().__init__()
-        self.names = names
-
-    def _print(self, expr: Expr, **more: object) -> str:
-        name = self.names.get(expr)
-        return name if name is not None else super()._print(expr, **more)
-
-    def _print_Symbol(self, expr: Symbol) -> str:
+    if expr.is_Symbol:
         return str(expr)
-
-    def _print_Integer(self, expr: Expr) -> str:
+    if expr.is_Integer:
         return f"{int(expr)}n" if expr >= 0 else f"(-{-int(expr)}n)"
+    if expr.is_Add:
+        return f"({' + '.join(_places(len(expr.args)))})"
+    if expr.is_Mul:
+        return _product(*expr.as_coeff_mul())
+    if expr.is_Pow:
+        power = expr.args[1]
+        if power.is_Integer and 0 < power <= 8:
+            return f"({'*'.join(['{0}'] * int(power))})"
+    name = CALLS.get(type(expr))
+    if name is None:
+        raise NoJavaScriptError(f"no JavaScript for {type(expr).__name__} in {expr}")
+    divides = isinstance(expr, FloorDiv | CeilDiv | Ratio | SumOfFloors)
+    sure = SURE if divides and _is_sure(expr.args[1]) else ""
+    return f"{name}{sure}({','.join(_places(len(expr.args)))})"
 
-    def _print_Add(self, expr: Expr) -> str:
-        return f"({' + '.join(map(self._print, expr.args))})"
 
-    def _print_Mul(self, expr: Expr) -> str:
-        number, rest = expr.as_coeff_mul()
-        factors = [self._print(factor) for factor in rest]
-        if number < 0:
-            return f"-{'*'.join([f'{-int(number)}n'] * (number != -1) + factors)}"
-        return "*".join([f"{int(number)}n"] * (number != 1) + factors)
+def _places(count: int) -> list[str]:
+    return [f"{{{number}}}" for number in range(count)]
 
-    def _print_Pow(self, expr: Expr) -> str:
-        base, power = expr.args
-        if not power.is_Integer or not 0 < power <= 8:
-            raise NoJavaScriptError(f"no JavaScript for {expr}")
-        return f"({'*'.join([self._print(base)] * int(power))})"
 
-    def _print_Function(self, expr: Expr) -> str:
-        name = CALLS.get(type(expr))
-        if name is None:
-            raise NoJavaScriptError(f"no JavaScript for {type(expr).__name__}")
-        divides = isinstance(expr, FloorDiv | CeilDiv | Ratio | SumOfFloors)
-        sure = SURE if divides and _is_sure(expr.args[1]) else ""
-        return f"{name}{sure}({','.join(map(self._print, expr.args))})"
+def _product(number: Expr, rest: tuple[Expr, ...]) -> str:
+    factors = _places(len(rest))
+    if number < 0:
+        return f"-{'*'.join([f'{-int(number)}n'] * (number != -1) + factors)}"
+    return "*".join([f"{int(number)}n"] * (number != 1) + factors)
 
-    def emptyPrinter(self, expr: Expr) -> str:
-        """Reject nodes without a print method."""
-        raise NoJavaScriptError(f"no JavaScript for {type(expr).__name__}")
+
+def _arguments(expr: Expr) -> tuple[Expr, ...]:
+    """Return the arguments in the order of the places of the template."""
+    if expr.is_Mul:
+        return tuple(expr.as_coeff_mul()[1])
+    return tuple(expr.args[:1] if expr.is_Pow else expr.args)
 
 
 def _is_sure(divisor: Expr) -> bool:
@@ -82,6 +81,10 @@ def _is_sure(divisor: Expr) -> bool:
     if divisor.is_Symbol or divisor.is_Integer:
         return bool(divisor.is_positive)
     return (divisor.is_Mul or divisor.is_Add or divisor.is_Pow) and all(map(_is_sure, divisor.args))
+
+
+Entry = tuple[str, tuple[int, ...]]
+"""A node: its template, and the numbers of its arguments, which are less than its own."""
 
 
 class Nodes:
@@ -97,14 +100,36 @@ class Nodes:
 
     def __init__(self) -> None:
         self._fractions: dict[Expr, tuple[Expr, Expr]] = {}
-        self._roots: dict[Expr, None] = {}
-        self.places: dict[Expr, int] = {}
+        self._numbers: dict[Expr, int] = {}
+        self._known: dict[Entry, int] = {}
+        self.entries: list[Entry] = []
+        self.roots: dict[int, None] = {}
+        self.places: dict[int, int] = {}
 
-    def add(self, formula: Expr) -> Expr:
-        """Add a formula and return its key in `places`, which gives its number once all are printed."""
-        root = self._whole(integral(formula))
-        self._roots.setdefault(root)
+    def add(self, formula: Expr) -> int:
+        """Add a formula and return its key in `places`, which gives the number of its text once all are printed."""
+        root = self._number(self._whole(integral(formula)))
+        self.roots.setdefault(root)
         return root
+
+    def merge(self, entries: Iterable[tuple[str, Sequence[int]]], roots: Iterable[int]) -> list[int]:
+        """Add the entries of another table and return the number of each."""
+        numbers: list[int] = []
+        for text, arguments in entries:
+            numbers.append(self._entry(text, tuple(numbers[argument] for argument in arguments)))
+        self.roots.update(dict.fromkeys(numbers[root] for root in roots))
+        return numbers
+
+    def _number(self, node: Expr) -> int:
+        if node not in self._numbers:
+            self._numbers[node] = self._entry(template(node), tuple(map(self._number, _arguments(node))))
+        return self._numbers[node]
+
+    def _entry(self, text: str, arguments: tuple[int, ...]) -> int:
+        number = self._known.setdefault((text, arguments), len(self.entries))
+        if number == len(self.entries):
+            self.entries.append((text, arguments))
+        return number
 
     def _whole(self, node: Expr) -> Expr:
         """Rewrite an integer with a single division at the end, in place of fractional terms."""
@@ -137,28 +162,15 @@ class Nodes:
         return node.func(*map(self._whole, node.args)), ONE
 
     def texts(self) -> list[str]:
-        """Print all formulas."""
-        uses: Counter[Expr] = Counter()
-        order: dict[Expr, None] = {}
-        for root in self._roots:
-            _visit(root, uses, order)
-        names: dict[Expr, str] = {}
+        """Print all formulas: those that are asked for, and the parts of several, have a text of their own."""
+        uses = Counter(argument for _, arguments in self.entries for argument in set(arguments))
+        shown: list[str] = []
         texts: list[str] = []
-        printer = JavaScriptPrinter(names)
-        for node in order:
-            if node in self._roots or (uses[node] > 1 and node.args):
-                self.places[node] = len(texts)
-                texts.append(printer.doprint(node))
-                if node.args:
-                    names[node] = f"x{self.places[node]}"
+        for number, (text, arguments) in enumerate(self.entries):
+            shown.append(text.format(*(shown[argument] for argument in arguments)))
+            if number in self.roots or (uses[number] > 1 and arguments):
+                self.places[number] = len(texts)
+                texts.append(shown[number])
+                if arguments:
+                    shown[number] = f"x{self.places[number]}"
         return texts
-
-
-def _visit(node: Expr, uses: Counter[Expr], order: dict[Expr, None]) -> None:
-    """Count the uses of each part, and order parts before the expressions that contain them."""
-    if node in order:
-        return
-    for part in node.args:
-        uses[part] += 1
-        _visit(part, uses, order)
-    order[node] = None

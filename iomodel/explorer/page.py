@@ -12,7 +12,7 @@ from typing import Any
 from iomodel.common import labels
 from iomodel.explorer.scene import scene
 
-COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock")
+COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock", "report")
 """Scripts independent of the page."""
 STARTS = ("drawing", "scene", "start")
 """Scripts of the first picture, which start the others."""
@@ -27,6 +27,7 @@ DRAWS = (
     "serving",
     "share",
     "answer",
+    "measured",
     "tour",
     "frame",
     "main",

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, metadata, version
 from typing import Any, get_args
 
 from sympy import Expr, Pow, jscode
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import kernel_names
+from iomodel.algorithms import discovered, kernel_names
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.counting.bound_formulas import FORMULAS
 from iomodel.counting.bound_values import HOLDS_FOR, classes_of
 from iomodel.counting.bounds import counts_of
-from iomodel.errors import IOModelError
-from iomodel.explorer.call_kinds import MASKS, SHOWN, Answer, CallKind, TilePair, answer, kinds, numbers_of, switches_of
-from iomodel.explorer.clock_data import ClockData, model_script
+from iomodel.explorer.call_kinds import MASKS, SHOWN, CallKind, numbers_of, switches_of
+from iomodel.explorer.clock_data import clock_data, model_script
 from iomodel.explorer.device_data import devices
-from iomodel.explorer.drawn_nests import Drawn
 from iomodel.explorer.form import AUTO, OPTIONS, SHAPE, TOUR, call_fields, memory_fields, presets, tile_field
-from iomodel.explorer.javascript import Nodes
+from iomodel.explorer.parts import NODE, Merged, kept, numbered, part, state_of_plans
+from iomodel.explorer.report_data import report_data
 from iomodel.explorer.serving import ServingGrid, serving, serving_fields
-from iomodel.explorer.typeset import Typeset
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.symbols import BY_NAME, NAME_OF
 from iomodel.workloads.call import ELEMENT_SIZE, Direction
-
-TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
-"""Totals with displayed formulas."""
 
 
 def payload(
@@ -42,54 +37,36 @@ def payload(
     grid: ServingGrid | None = None,
 ) -> dict[str, Any]:
     """Collect all data of the page, for all kinds of call or for `only` some, with the plans of a grid."""
-    nodes, typeset, clock = Nodes(), Typeset(), ClockData()
-    calls: dict[str, Any] = {}
-    nests: dict[str, Any] = {}
-    call_kinds = list(kinds(algorithms) if only is None else only)
-    for kind in watched(call_kinds, len(call_kinds), progress, "kinds of call"):
-        try:
-            call_answer = answer(kind)
-        except IOModelError as error:
-            calls[kind.place] = str(error).replace("'another'", "'window'")  # the page's name for those masks
-        else:
-            calls[kind.place] = _call(call_answer, nodes, typeset)
-            if kind.nest_place not in nests:
-                nests[kind.nest_place] = Drawn(call_answer.nest, nodes.add).plain()
-    for kind in kinds(algorithms):
-        clock.add(kind)
+    merged = Merged()
+    for name in watched(algorithms, len(algorithms), progress, "algorithms"):
+        merged.add(part(name, None if only is None else [kind for kind in only if kind.algorithm == name]))
     bounds = {
-        f"{mask}|{direction}": [nodes.add(formula) for formula in counts_of(kind, direction, False).compiled.formulas]
+        f"{mask}|{direction}": [merged.node(formula) for formula in counts_of(kind, direction, False).compiled.formulas]
         for mask, kind in MASKS.items()
         for direction in get_args(Direction)
     }
-    declared = {name: _algorithm(find_algorithm(name), nodes) for name in algorithms}
-    texts = nodes.texts()
+    declared = {name: _algorithm(find_algorithm(name), merged.node) for name in algorithms}
+    texts = merged.nodes.texts()
+    own = {NODE: merged.nodes.places}
     planned = {} if grid is None else serving_fields(grid)
-
-    def numbered(data: Any) -> Any:
-        """Replace formulas by their numbers."""
-        if isinstance(data, Expr):
-            return nodes.places[data]
-        if isinstance(data, dict):
-            return {key: numbered(value) for key, value in data.items()}
-        return [numbered(value) for value in data] if isinstance(data, list | tuple) else data
-
+    clock = {"calls": merged.collected("clock"), "functions": list(merged.functions)}
     return {
         "version": version_text(),
         "software": software(),
         "kernels": {name: home for name, home in kernel_names().items() if home[0] in algorithms},
-        "clock": {"script": model_script(), **clock.plain(algorithms, hardware)},
+        "clock": {"script": model_script(), **clock_data(algorithms, hardware), **clock},
         "devices": devices(hardware),
-        "algorithms": numbered(declared),
-        **_once("calls", numbered(calls)),
-        **_once("nests", numbered(nests)),
-        "bounds": {"counts": numbered(bounds), "values": {name: _bound(expr) for name, expr in FORMULAS.items()}},
+        "algorithms": numbered(declared, own),
+        **_once("calls", merged.collected("calls")),
+        **_once("nests", merged.collected("nests")),
+        "bounds": {"counts": numbered(bounds, own), "values": {name: _bound(expr) for name, expr in FORMULAS.items()}},
         "nodes": texts,
-        "lines": typeset.lines,
+        "lines": list(merged.lines),
+        "reports": report_data(),
         "masks": list(MASKS),
         "directions": list(get_args(Direction)),
         "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field(), "serving": planned},
-        "serving": None if grid is None else serving(grid, progress),
+        "serving": None if grid is None else _plans(grid, progress),
         "shape": list(SHAPE),
         "dtypes": ELEMENT_SIZE,
         "presets": presets(),
@@ -101,6 +78,13 @@ def payload(
             entry.name: {"symbol": str(entry.symbol), "meaning": entry.meaning, "unit": entry.unit} for entry in SHIPPED
         },
     }
+
+
+def _plans(grid: ServingGrid, progress: bool) -> dict[str, Any]:
+    """Return the plans of a grid; those of the page's own are kept."""
+    if grid != ServingGrid():
+        return serving(grid, progress)
+    return dict(kept("part-serving", state_of_plans(tuple(discovered())), lambda: serving(grid, progress)))
 
 
 def _once(name: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +104,7 @@ def _once(name: str, data: dict[str, Any]) -> dict[str, Any]:
     return {name: index, f"{name}_of": values}
 
 
-def _algorithm(declared: Algorithm, nodes: Nodes) -> dict[str, Any]:
+def _algorithm(declared: Algorithm, node: Callable[[Expr], str]) -> dict[str, Any]:
     directions = {}
     searched = {name for known in declared.implementations for name in known.searched}
     for direction in declared.directions:
@@ -149,8 +133,8 @@ def _algorithm(declared: Algorithm, nodes: Nodes) -> dict[str, Any]:
             {
                 "field": requirement.field,
                 "names": sorted(NAME_OF[symbol] for symbol in requirement.holds.free_symbols),
-                "holds": nodes.add(requirement.holds),
-                "most": None if requirement.most is None else nodes.add(requirement.most),
+                "holds": node(requirement.holds),
+                "most": None if requirement.most is None else node(requirement.most),
                 "allowed": requirement.allowed,
                 "given": dict(requirement.given),
             }
@@ -171,31 +155,6 @@ def _default(declared: str, searched: bool) -> dict[str, str]:
 
 def _switch(on: bool) -> str:
     return "on" if on else "off"
-
-
-def _call(call_answer: Answer, nodes: Nodes, typeset: Typeset) -> dict[str, Any]:
-    expressions = call_answer.expressions
-
-    def row(formula: Expr) -> list[Any]:
-        return [nodes.add(formula), typeset.line(formula)]
-
-    return {
-        "tiles": list(expressions.tiles),
-        "reads": {name: row(expr) for name, expr in expressions.reads.items()},
-        "writes": {name: row(expr) for name, expr in expressions.writes.items()},
-        "counts": {
-            name: row(formula) if name in TYPESET else [nodes.add(formula)]
-            for name in SHOWN
-            for formula in [getattr(expressions, name)]
-        },
-        "parts": [_part(part, nodes) for part in call_answer.parts],
-        "rest": nodes.add(call_answer.rest),
-        "refused": call_answer.refused,
-    }
-
-
-def _part(part: TilePair, nodes: Nodes) -> dict[str, Any]:
-    return {name: nodes.add(value) if isinstance(value, Expr) else value for name, value in vars(part).items()}
 
 
 def _bound(formula: Expr) -> dict[str, Any]:

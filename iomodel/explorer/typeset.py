@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Dummy, Expr, Max, Min, Symbol, ceiling, factor_terms, floor
+from sympy import Add, Dummy, Expr, Integer, Max, Min, Mul, Symbol, ceiling, floor, igcd
+from sympy.core.mul import _keep_coeff
 from sympy.printing.mathml import MathMLPresentationPrinter
 
 from iomodel.counting.expressions_text import quick
@@ -57,16 +58,41 @@ class Typeset:
         self._places: dict[Expr, int] = {}
         self._holes: dict[Expr, Dummy] = {}
         self._emptied: dict[Expr, Expr] = {}
+        self._factored: dict[Expr, Expr] = {}
+        self._counted: dict[Expr, int] = {}
         self._printer = _Printer({"disable_split_super_sub": False})
 
     def line(self, formula: Expr) -> int:
         """Return the number of the line of a formula."""
         if formula not in self._places:
-            shown = formula if formula.count_ops() < SHORT else self._with_holes(formula)
-            text = self._printer.doprint(factor_terms(quick(shown)))
+            shown = formula if self._operations(formula) < SHORT else self._with_holes(formula)
+            text = self._printer.doprint(self.factored(quick(shown)))
             self.lines.append(text.replace("&InvisibleTimes;", "&#8290;"))
             self._places[formula] = len(self.lines) - 1
         return self._places[formula]
+
+    def _operations(self, formula: Expr) -> int:
+        """Count the operations of a formula, each part once counted; sympy's `count_ops` counts it anew each time."""
+        if not formula.args:
+            return 0
+        if formula not in self._counted:
+            own = max(1, len(formula.args) - 1)
+            self._counted[formula] = own + sum(map(self._operations, formula.args))
+        return self._counted[formula]
+
+    def factored(self, formula: Expr) -> Expr:
+        """Take factors that all terms of a sum have in front of it; sympy's `factor_terms` takes ten times as long.
+
+        >>> from iomodel.nests.symbols import N_k, N_q, d
+        >>> Typeset().factored(2 * d * N_q + 4 * d * N_k)
+        2*d*(2*N_k + N_q)
+        """
+        if formula not in self._factored:
+            parts = [self.factored(part) for part in formula.args]
+            same = all(part is own for part, own in zip(parts, formula.args, strict=True))
+            made = _common(parts) if formula.is_Add else formula if same else formula.func(*parts)
+            self._factored[formula] = made
+        return self._factored[formula]
 
     def _with_holes(self, formula: Expr) -> Expr:
         """Replace every part with a separate line by a hole."""
@@ -79,7 +105,7 @@ class Typeset:
 
     def _hole(self, part: Expr) -> Expr:
         separate = isinstance(part, FloorSum | Max | Min) or (
-            isinstance(part, floor | ceiling) and part.count_ops() >= PLAIN
+            isinstance(part, floor | ceiling) and self._operations(part) >= PLAIN
         )
         if not separate:
             return self._with_holes(part)
@@ -92,6 +118,28 @@ class Typeset:
         text = self._printer.doprint(self._with_holes(part))
         self.lines.append(text.replace("&InvisibleTimes;", "&#8290;"))
         return len(self.lines) - 1
+
+
+def _common(terms: list[Expr]) -> Expr:
+    """Add terms, with their common factors in front of the sum."""
+    parts = [term.as_coeff_Mul() for term in terms]
+    whole = all(number.is_Integer for number, _ in parts)
+    number = igcd(*(int(number) for number, _ in parts)) if whole else 1
+    powers = [dict(factor.as_base_exp() for factor in Mul.make_args(rest)) for _, rest in parts]
+    shared = {
+        base: min(own[base] for own in powers)
+        for base in powers[0]
+        if all(base in own and own[base].is_Integer and own[base] > 0 for own in powers)
+    }
+    if number == 1 and not shared:
+        return Add(*terms)
+    if all(number.is_negative for number, _ in parts):
+        number = -number
+    rests = [
+        Mul(own / number, *(base ** (power - shared.get(base, 0)) for base, power in each.items()))
+        for (own, _), each in zip(parts, powers, strict=True)
+    ]
+    return _keep_coeff(Integer(number), Mul(*(base**power for base, power in shared.items()), Add(*rests)))
 
 
 def _as_it_is(formula: Expr) -> dict[str, bool]:

@@ -231,6 +231,13 @@ FIGURES = (
     "ttft", "tpot", "tokens_per_second", "tokens_per_device", "requests_per_second", "weights", "kv_bytes", "kv_tokens",
     "requests_that_fit",
 )  # fmt: skip
+COUNTED = frozenset(
+    {
+        "prompt", "output", "clients", "requests", "tensor_parallel", "pipeline_parallel", "expert_parallel",
+        "device_count", "step_tokens", "step_requests", "context",
+    }
+)  # fmt: skip
+"""Settings that are whole numbers."""
 WORDS = (
     (r"(?:model_path|model)['\"]?[=:]\s*['\"]([^'\"]+)['\"]", "model"),
     (r"(?:--model(?:-path)?[ =]|(?m:^)Model:)[ \t]*([^\s'\"\\]+)", "model"),
@@ -355,10 +362,6 @@ def _run(source: str, setting: Mapping[str, Any], measured: Mapping[str, float])
     """Convert the set-up of a file: mean lengths of totals, whole numbers, names without their case."""
     if not measured:
         raise InputError(f"file: {source} without a figure above 0; allowed: a run that has succeeded")
-    counted = {
-        "prompt", "output", "clients", "requests", "tensor_parallel", "pipeline_parallel", "expert_parallel",
-        "device_count", "step_tokens", "step_requests", "context",
-    }  # fmt: skip
     read: dict[str, Any] = {}
     totals = {name: _number(setting.get(name)) for name in ("tokens_in", "tokens_out", "requests")}
     done = totals["requests"]
@@ -368,10 +371,10 @@ def _run(source: str, setting: Mapping[str, Any], measured: Mapping[str, float])
     for name, entry in setting.items():
         value = entry[0] if isinstance(entry, list) and entry else entry
         number = _number(value)
-        if name in counted and number is not None and 0.5 <= number < MOST:
+        if name in COUNTED and number is not None and 0.5 <= number < MOST:
             read.setdefault(name, round(number))
         elif name in ("load", "memory_utilization") and number is not None and 0 < number < MOST:
             read[name] = number
-        elif isinstance(value, str) and value and name not in counted and len(value) < 500:
+        elif isinstance(value, str) and value and name not in COUNTED and len(value) < 500:
             read[name] = value
     return BenchmarkRun(source, read, dict(measured))

@@ -76,6 +76,8 @@ def breakdown(results: Estimate | Sequence[Estimate]) -> Figure:
         axes.set_xlim(0, 1.06 * longest / factor)
         axes.set_xlabel(f"time [{unit}]", fontsize=10)
     _name_parts(picture, drawn)
+    if len(drawn) > 1:
+        picture.panels = dict(zip(panels, map(name_of, drawn), strict=True))  # type: ignore[attr-defined]
     return picture
 
 

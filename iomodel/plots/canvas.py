@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from io import BytesIO
 from math import ceil, floor, log10
@@ -58,6 +58,8 @@ def _figure_class() -> Any:
 
         style: Style = STYLES["notebook"]
         styled = False
+        panels: Mapping[Any, str] = {}
+        """Names of the axes, which are above them where the first lines are in the caption."""
 
         @property
         def caption(self) -> str:
@@ -95,6 +97,10 @@ def _restyle(picture: Any, style: Style) -> None:
         for text in (picture._suptitle, *(axes._left_title for axes in picture.axes)):
             text.set_visible(False)
             text.set_in_layout(False)
+        for axes, name in picture.panels.items():
+            lines, family = "\n".join(wrap(name, style.letters(80))), {"fontfamily": style.font} if style.font else {}
+            axes.annotate(lines, (0, 1), (0, 3), "axes fraction", "offset points", fontsize=9 * style.text, va="bottom",
+                          parse_math=False, **family)  # fmt: skip
 
 
 def drawing(title: str, text: str, height: float = 4.4, width: float = 7.2, *, grid: bool = True) -> tuple[Figure, Any]:
@@ -142,6 +148,15 @@ def place_ticks(axis: Any, places: Sequence[float], text: Callable[[float], str]
     axis.set_major_locator(FixedLocator(places))
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axis.set_minor_locator(NullLocator())
+
+
+def round_ticks(axis: Any) -> None:
+    """Place 1, 2 and 5 times each power of ten on a logarithmic axis, written in full."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def traffic_ticks(axes: Any) -> None:

@@ -93,7 +93,8 @@ def _call(crossovers: Crossovers) -> str:
     """Describe the call without the varied dimension."""
     text = words.call(crossovers.workload)
     w = crossovers.workload
-    lengths, queries, keys = f"{w.q_len:,} queries x {w.kv_len:,} keys", f"{w.q_len:,} queries", f"{w.kv_len:,} keys"
+    queries, keys = words.counted(w.q_len, "query", "queries"), words.counted(w.kv_len, "key")
+    lengths = f"{queries} x {keys}"
     varied = {"length": "as many keys as queries", "q_len": keys, "kv_len": queries}.get(crossovers.over, lengths)
     width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
     text = text.replace(lengths, varied)

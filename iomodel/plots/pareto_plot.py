@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from iomodel.errors import InputError, shown
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.pareto_result import Pareto
-from iomodel.plots.canvas import COLOURS, FAINT, GREY, MARKERS, drawing, legend
+from iomodel.plots.canvas import COLOURS, FAINT, GREY, MARKERS, drawing, legend, round_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,12 +43,15 @@ def pareto(result: Pareto) -> Figure:
     text = f"{result.prompt:,} + {result.output:,} tokens; {len(result.front)} points on the front"
     picture, axes = drawing(f"{result.model}: throughput of a device and speed of a user", text)
     axes.set(xscale="log", yscale="log", xlabel="output tokens/s of a user", ylabel="output tokens/s of a device")
+    for axis in (axes.xaxis, axes.yaxis):
+        round_ticks(axis)
     speeds = [
         (p.tokens_per_second_per_user, p.tokens_per_second_per_device) for p in (*result.dominated, *result.front)
     ]
     others = speeds[: len(result.dominated)]
     if others:
-        axes.plot(*zip(*others, strict=True), ".", color=GREY, alpha=0.4, markersize=3, gid="dominated")
+        axes.plot(*zip(*others, strict=True), ".", color=GREY, alpha=0.4, markersize=3, gid="dominated",
+                  label="not on the front")  # fmt: skip
     front = speeds[len(result.dominated) :]
     axes.plot(*zip(*front, strict=True), color=FAINT, linewidth=1.5, zorder=2, gid="front")
     for number, device in enumerate(dict.fromkeys(point.device for point in result.front)):

@@ -12,6 +12,7 @@ from iomodel.common.display import percent
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
+from iomodel.plots.styles import current
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,8 +72,8 @@ def parity(
     families = np.array(_labels("family", family, len(x)) if family is not None else [""] * len(x))
     fresh = np.array(_flags("held_out", held_out, len(x)) if held_out is not None else [True] * len(x))
     named = list(dict.fromkeys(map(str, families)))
-    picture = figure(title, 9.6, 5.5 + 0.12 * len(named))
-    axes, ratios = picture.subplots(1, 2)
+    picture = figure(title, 9.6, 9.6 if current().narrow else 5.5 + 0.12 * len(named))
+    axes, ratios = picture.subplots(2, 1) if current().narrow else picture.subplots(1, 2)
     _diagonal(axes, min(x.min(), y.min()) / 1.6, max(x.max(), y.max()) * 1.6, unit)
     _level(ratios, axes, y / x)
     for number, name in enumerate(named):
@@ -89,7 +90,7 @@ def parity(
         axes.plot([], [], marker, color=colour, linestyle="none", label=f"{name}: {rows_of}" if name else rows_of)
     if held_out is not None:
         subtitle(axes, f"filled: held out ({fresh.sum():,} rows); hollow: calibration ({(~fresh).sum():,})")
-    subtitle(ratios, f"predicted over measured; band: {100 * BAND:.0f} % to either side")
+    subtitle(ratios, f"band: {100 * BAND:.0f} % to either side")
     legend(picture, min(2, len(named)))
     return picture
 
@@ -128,6 +129,7 @@ def _level(axes: Any, beside: Any, ratios: np.ndarray[Any, Any]) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
     axes.set_xlabel(beside.get_xlabel(), fontsize=10)
+    axes.set_ylabel("predicted over measured", fontsize=10)
 
 
 def _numbers(name: str, values: object) -> np.ndarray[Any, Any]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from iomodel.timing.estimate_result import Estimate
 
+MARK = 1.1
+"""Ratio of the ends of an interval that lies within the mark of its point."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -211,7 +214,7 @@ def _point(entry: Any) -> Point:
     at, useful = entry.intensity, entry.flops_per_second * entry.seconds
     ends = (min(useful / most, at), max(useful / least, at))
     label = f"{name_of(entry)}, bound by {words.resource(entry.bound)}"
-    return Point(label, at, entry.flops_per_second, ends if ends[1] > 1.001 * ends[0] else None)
+    return Point(label, at, entry.flops_per_second, ends if ends[1] > MARK * ends[0] else None)
 
 
 def _axis_labels(axes: Any) -> None:

@@ -61,9 +61,14 @@ class Style:
         axes = max(0.5, (self.width or DESIGNED) - BESIDE * self.text)
         return self.text * (DESIGNED - BESIDE) / axes
 
+    @property
+    def narrow(self) -> bool:
+        """Check whether the picture is a column of a paper, in which panels and entries of a legend are stacked."""
+        return self.letters(100) <= 70
+
     def columns(self, designed: int) -> int:
         """Return the columns of a legend in place of so many as designed."""
-        return designed if self.letters(100) > 70 else 1
+        return 1 if self.narrow else designed
 
 
 STYLES: Mapping[str, Style] = FrozenDict(

@@ -11,6 +11,7 @@ import numpy as np
 
 from iomodel.errors import InputError
 from iomodel.plots.canvas import COLOURS, GREY, figure, plain, save, subtitle, writable
+from iomodel.plots.styles import current
 from iomodel.plots.words import call
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.text import named
@@ -31,8 +32,8 @@ def drawn(trace: Trace, path: str | PathLike[str] | None, overwrite: bool) -> Fi
     try:
         if path is not None:
             writable(path, overwrite=overwrite)
-        picture = figure(f"{trace.algorithm}, {named(trace.tiles)}", 10, 4.6)
-        left, right = picture.subplots(1, 2, width_ratios=[3, 2])
+        picture = figure(f"{trace.algorithm}, {named(trace.tiles)}", 10, 7.6 if current().narrow else 4.6)
+        left, right = picture.subplots(2, 1) if current().narrow else picture.subplots(1, 2, width_ratios=[3, 2])
         _occupancy(left, list(islice(trace.events, MOST_STEPS)), trace)
         _visits(right, picture, visits(trace.events))
         if path is not None:
@@ -65,13 +66,14 @@ def _occupancy(axes: Any, events: Sequence[Event], trace: Trace) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel(f"time [{trace.rates.unit}]" if timed else "event", fontsize=10)
     axes.set_ylabel("on chip [KiB]", fontsize=10)
-    axes.locator_params(axis="x", nbins=6)
+    axes.locator_params(axis="x", nbins=4 if current().narrow else 6)
     if not timed or trace.rates.unit == "clk":
         axes.xaxis.set_major_formatter("{x:,.0f}")
     first = f", first {len(events):,} of {trace.count:,} events" if len(events) < trace.count else ""
     subtitle(axes, f"{call(trace.workload)}{first}")
     if names:
-        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=9, fontsize=8)
+        ncols = 4 if current().narrow else 9
+        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
 def visits(events: Iterable[Event]) -> list[tuple[int, int, int, int]]:
@@ -105,7 +107,7 @@ def _visits(axes: Any, picture: Any, tiles: Sequence[tuple[int, int, int, int]])
     )
     for number, (a, b, c, d) in enumerate(zip(low, high, left, right, strict=True), 1):
         order[a:b, c:d] = number
-    mesh = axes.pcolormesh(columns, rows, order, cmap="viridis", vmin=1, vmax=max(2, len(tiles)), edgecolors=GREY)
+    mesh = axes.pcolormesh(columns, rows, order, cmap="cividis", vmin=1, vmax=max(2, len(tiles)), edgecolors=GREY)
     mesh.set_linewidth(0.3 if len(tiles) <= 1024 else 0)
     mesh.set_gid("visits")
     axes.invert_yaxis()

@@ -72,6 +72,15 @@ def memory(size: float) -> str:
     return f"{size / factor:,.4g} {prefix}B"
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """Write a number of things.
+
+    >>> counted(1, "key"), counted(4096, "query", "queries")
+    ('1 key', '4,096 queries')
+    """
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 def call(workload: Attention | VarlenAttention) -> str:
     """Describe a call in one line.
 
@@ -80,13 +89,17 @@ def call(workload: Attention | VarlenAttention) -> str:
     """
     w: Any = workload
     mask = w.mask if isinstance(w.mask, str) else type(w.mask).__name__.lower()
-    heads = f"{w.heads}" if w.kv_heads == w.heads else f"{w.heads} / {w.kv_heads}"
+    heads = f"{w.heads} heads" if w.kv_heads == w.heads else f"{w.heads} / {w.kv_heads} heads"
     width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
     single = isinstance(w, Attention)
-    lengths = f"{w.q_len:,} queries x {w.kv_len:,} keys" if single else f"{len(w.q_lens):,} sequences"
+    lengths = (
+        f"{counted(w.q_len, 'query', 'queries')} x {counted(w.kv_len, 'key')}"
+        if single
+        else counted(len(w.q_lens), "sequence")
+    )
     parts = [
         f"batch {w.batch}" if single and w.batch > 1 else "",
-        f"{heads} head{'s' if w.heads > 1 else ''}",
+        heads if w.heads > 1 else counted(1, "head"),
         lengths,
         width,
         w.dtype,

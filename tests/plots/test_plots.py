@@ -662,3 +662,10 @@ def test_the_bar_of_the_total_is_a_sum(name: str) -> None:
             assert share * estimate.seconds <= estimate.breakdown[part] * (1 + 1e-9)
     assert estimate.bound in shares or len(estimate.kernels) > 1
     assert ("host" in shares) == (name == "eager")
+
+
+def test_a_crossover_over_lengths_names_no_length() -> None:
+    head = iomodel.Attention(q_len=1, head_dim=64, mask="causal")
+    pair = ["standard", ("flash2", {"block_q": 64, "block_kv": 32})]
+    picture = plots.crossover(iomodel.crossovers(pair, head, limit=256))
+    assert "1 head, as many keys as queries, d = 64" in picture.caption

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -152,3 +153,66 @@ def test_a_command_takes_a_style(capsys: Any, tmp_path: Path) -> None:
     assert "1,024 queries" in said["caption"]
     code, _, err = typed(f"{call} --style poster --output {tmp_path}/y.pdf", capsys)
     assert (code, "style: 'poster' is unknown" in err) == (2, True)
+
+
+SMALL = iomodel.Attention(heads=4, kv_heads=2, q_len=512, head_dim=64, mask="causal")
+HEAD = iomodel.Attention(q_len=1, head_dim=64, mask="causal")
+PICTURES: dict[str, Callable[[], Any]] = {
+    "roofline": lambda: plots.roofline([Stub(), Stub(algorithm="flash1", seconds=4e-4)], GPU),
+    "breakdown": lambda: plots.breakdown([Stub(), Stub(algorithm="flash1", seconds=4e-4)]),
+    "crossover": lambda: plots.crossover(
+        iomodel.crossovers(["standard", ("flash2", {"block_q": 64, "block_kv": 32})], HEAD, limit=4096)
+    ),
+    "staircase": lambda: plots.staircase(iomodel.staircase("flash2", HEAD.replace(q_len=256), alignment=16)),
+    "tile_times": lambda: plots.tile_times(iomodel.kernels.tile_times("flash2", SMALL, GPU)),
+    "feasible_tiles": lambda: plots.feasible_tiles(
+        "flash2", SMALL, GPU, marks={"shipped": {"block_q": 128, "block_kv": 64}}
+    ),
+    "moves": lambda: plots.moves(
+        iomodel.trace("flash2", HEAD.replace(q_len=64), tiles={"block_q": 16, "block_kv": 16})
+    ),
+    "on_chip": lambda: plots.on_chip("flash2", SMALL, GPU),
+    "trace": lambda: iomodel.trace(
+        "flash2", HEAD.replace(q_len=128), "sim-a100", tiles={"block_q": 32, "block_kv": 32}
+    ).plot(),
+    "traffic": lambda: plots.traffic_against_sram("flash2", HEAD.replace(q_len=256), sram=[2**14, 2**16], alignment=32),
+    "parity": lambda: plots.parity([1e-3, 2e-4], [1.1e-3, 3e-4], family=["flash2", "flash3"], held_out=[True, False]),
+}
+
+
+@pytest.mark.parametrize("inches", [3.3, 7.0])
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_of_a_paper_is_whole(name: str, inches: float, tmp_path: Path) -> None:
+    """No text leaves the paper, no two numbers of an axis touch, every axis says its quantity."""
+    with plots.style("paper", width=inches):
+        picture = PICTURES[name]()
+    pdf = plots.save(picture, tmp_path / "x.pdf").read_bytes()
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+    picture.draw_without_rendering()
+    paper = picture.bbox.padded(1)
+    numbers = {axis: drawn_numbers(axis) for axes in picture.axes for axis in (axes.xaxis, axes.yaxis)}
+    of_ticks = {text for axis in numbers for text in axis.get_ticklabels(which="both")}
+    others = [text for text in picture.findobj(matplotlib.text.Text) if text not in of_ticks and text.get_visible()]
+    for text in (*chain(*numbers.values()), *(text for text in others if text.get_text().strip())):
+        box = text.get_window_extent()
+        assert paper.contains(box.x0, box.y0), text
+        assert paper.contains(box.x1, box.y1), text
+    for axis, labels in numbers.items():
+        boxes = [text.get_window_extent() for text in labels]
+        assert not any(a.overlaps(b) for a, b in pairwise(boxes)), axis
+        assert axis.get_label_text() or not any(re.fullmatch(r"[\d,.]+", text.get_text()) for text in labels), axis
+
+
+def drawn_numbers(axis: Any) -> list[Any]:
+    """Labels of the ticks between the ends of an axis."""
+    labels = [tick.label1 for tick in axis._update_ticks()]
+    return [label for label in labels if label.get_visible() and label.get_text().strip()]
+
+
+def test_each_panel_of_a_paper_is_named() -> None:
+    with plots.style("paper"):
+        picture = plots.breakdown([Stub(), Stub(algorithm="flash1", seconds=4e-4)])
+    picture.draw_without_rendering()
+    for axes, name in zip(picture.axes, ("flash2", "flash1"), strict=True):
+        assert any(text.get_text().startswith(name) for text in axes.texts)

@@ -100,7 +100,7 @@ def copied(tmp_path_factory):
     """A copy of the package, whose modules a test may edit."""
     folder = tmp_path_factory.mktemp("engine")
     for name in ("iomodel", "specs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_derived"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_derived", "_parts"))
     return folder
 
 

@@ -68,7 +68,7 @@ function drawTraffic(host, view) {
 const box4 = (host) => (host.clientWidth < 420 ? 4 : 8);
 
 // The roofline of the field: the call at the rate that it achieves, under the roofs of the SMs, the L2 and DRAM.
-function drawRoofline(host, view) {
+function drawRoofline(host, view, measured = null) {
   const { call, counts, time } = view;
   const { name, hbm, l2, peak } = call.hardware;
   const top = peak[call.state.dtype];
@@ -77,10 +77,11 @@ function drawRoofline(host, view) {
   }
   if (view.empty) return note(host, bindingText(view));
   const ridge = top.value / hbm.value, at = view.intensity;
-  const low = Math.min(ridge / 40, at / 4), high = Math.max(ridge * 40, at * 4);
+  const useful = Number(counts.useful_flops), own = measured?.seconds && measured.dram ? [useful / measured.dram, useful / measured.seconds] : null;
+  const low = Math.min(ridge / 40, at / 4, own ? own[0] / 2 : Infinity), high = Math.max(ridge * 40, at * 4, own ? own[0] * 2 : 0);
   const rate = (intensity) => Math.min(top.value, intensity * hbm.value);
-  const achieved = time ? Number(counts.useful_flops) / time.seconds : rate(at);
-  const y = [Math.min(rate(low), achieved) / 1.5, top.value * 2.2];
+  const achieved = time ? useful / time.seconds : rate(at);
+  const y = [Math.min(rate(low), achieved, own ? own[1] : Infinity) / 1.5, top.value * 2.2];
   const { inside, toX, toY, box } = axes(host, {
     x: [low, high], y, xTicks: decades(low, high, 7), yTicks: decades(...y, 7),
     xText: (value) => (value < 1e3 ? String(Number(value.toPrecision(2))) : ticked(value, "").trim()),
@@ -94,6 +95,7 @@ function drawRoofline(host, view) {
   inside.append(svg("line", { x1: toX(ridge), x2: toX(ridge), y1: toY(y[0]), y2: toY(top.value), class: "device" }));
   inside.append(svg("line", { x1: toX(at), x2: toX(at), y1: toY(rate(at)), y2: toY(achieved), class: "drop" }));
   inside.append(svg("circle", { cx: toX(at), cy: toY(achieved), r: 7, class: "here", "data-rate": achieved, "data-intensity": at }));
+  if (own) inside.append(svg("rect", { x: toX(own[0]) - 6, y: toY(own[1]) - 6, width: 12, height: 12, class: "own" }, svg("title", {}, `measured: ${short(own[1], "FLOP/s")} at ${own[0].toPrecision(4)} FLOP/B`)));
   const gap = rate(at) / achieved;
   if (time && gap > 1.05) {
     const right = toX(at) < (box.left + box.right) / 2, middle = toY(Math.sqrt(rate(at) * achieved));

@@ -11,6 +11,7 @@ class Page {
     this.lengths = new Lengths(byId("lengths"), this);
     this.share = new Share(byId("share"), this);
     this.answer = new AnswerPanel(byId("asked"), byId("answered"), this);
+    this.measured = new Measured(byId("measured"), this);
     this.serving = data.serving && new Serving(byId("plans"), data.serving, data.fields.serving, (change, field) => this.change(change, field));
     byId("serving").hidden = !data.serving;
     byId("tour").hidden = !data.tour.length;
@@ -255,9 +256,10 @@ class Page {
     drawCounts(view);
     drawFormulas(view);
     this.map.show(view);
-    drawRoofline(byId("roofline"), view);
+    drawRoofline(byId("roofline"), view, this.measured.figures(view));
     this.animation.show(view);
     this.serving?.show(view);
+    this.measured.show(view);
     clearTimeout(this.curve);
     this.curve = setTimeout(() => drawTraffic(byId("traffic"), view), 0); // after the first picture
   }
@@ -299,7 +301,7 @@ function theme() {
 async function run(scene) {
   theme();
   const page = new Page(await unpacked("data"));
-  window.iomodel = { page, scene, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
+  window.iomodel = { page, scene, fasterThan, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
   page.start();
   if (new URLSearchParams(location.search).has("play")) page.animation.watch();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from iomodel.common.counter_names import METRICS
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_mapping
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.integrations.nsight.audit_result import Audit, AuditedCall, AuditedLevel
-from iomodel.integrations.nsight.counters import METRICS, KernelCounters, together
+from iomodel.integrations.nsight.counters import KernelCounters, together
 from iomodel.integrations.nsight.explanations import explanations, written_bytes
 from iomodel.integrations.nsight.report_file import read_report
 from iomodel.timing.estimate_result import Estimate
@@ -28,7 +29,7 @@ def audit(report: str | os.PathLike[str], calls: Mapping[str, Estimate]) -> Audi
     ----------
     report : path
         The CSV that ``ncu --csv`` prints, with a row per metric or (``--page raw``) a column per metric; or an
-        `.ncu-rep` file. It should hold the counters of :data:`iomodel.integrations.nsight.counters.METRICS`, at least
+        `.ncu-rep` file. It should hold the counters of :data:`iomodel.common.counter_names.METRICS`, at least
         dram__bytes_read.sum and dram__bytes_write.sum.
     calls : mapping of str to Estimate
         The prediction of each kernel, by a regular expression that its name contains, whatever the case:

@@ -6,29 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from iomodel.common.counter_names import BYTES, COMMA, DURATION, L2, LARGEST, LOCAL, PREFIXES, SECTOR, TIMES, WHOLE
 from iomodel.common.frozen_dict import FrozenDict
 
-SECTOR = 32
-"""Size of a sector of the L2 cache [B]."""
-PREFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-TIMES = {
-    **dict.fromkeys(("nsecond", "ns"), 1e-9),
-    **dict.fromkeys(("usecond", "us"), 1e-6),
-    **dict.fromkeys(("msecond", "ms"), 1e-3),
-    **dict.fromkeys(("second", "s"), 1.0),
-}
-"""Units of a time [s]."""
-WHOLE = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?([eE][-+]?\d+)?")
-COMMA = re.compile(r"-?(\d+|\d{1,3}([.\s]\d{3})+)(,\d*)?([eE][-+]?\d+)?")
 SPACES = re.compile(r"\s")
-LARGEST = 1e300
-"""Largest value of a counter: sums and products with units stay finite."""
-LOCAL = tuple(f"l1tex__t_{{}}_pipe_lsu_mem_local_op_{access}.sum" for access in ("ld", "st"))
-L2 = tuple(f"lts__t_sectors_srcunit_tex_op_{access}.sum" for access in ("read", "write", "red", "atom"))
-METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", *L2[:2], "gpu__time_duration.sum",
-           *(name.format("bytes") for name in LOCAL),
-           "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio")  # fmt: skip
-"""The counters that an audit reads, as `ncu --metrics` takes them."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +36,18 @@ class KernelCounters:
     @property
     def dram_read(self) -> int | None:
         """Bytes read from DRAM [B]."""
-        return self._bytes("dram__bytes_read.sum", "dram__sectors_read.sum")
+        return self._bytes(*BYTES["dram_read"])
 
     @property
     def dram_written(self) -> int | None:
         """Bytes written to DRAM [B]."""
-        return self._bytes("dram__bytes_write.sum", "dram__sectors_write.sum")
+        return self._bytes(*BYTES["dram_written"])
 
     @property
     def dram_bytes(self) -> int | None:
         """Bytes read from DRAM and written to it [B]: the sum of both, or the total where only this is reported."""
         reads, writes = self.dram_read, self.dram_written
-        return (
-            self._bytes("dram__bytes.sum", "dram__sectors.sum") if reads is None or writes is None else reads + writes
-        )
+        return self._bytes(*BYTES["dram"]) if reads is None or writes is None else reads + writes
 
     @property
     def l2_bytes(self) -> int | None:
@@ -77,7 +56,7 @@ class KernelCounters:
         Where the requests of the SMs are not reported, those of all units stand for them; None without either.
         """
         if not {*L2[:2]} <= self.values.keys():
-            return self._bytes("lts__t_bytes.sum", "lts__t_sectors.sum")
+            return self._bytes(*BYTES["l2"])
         sectors = self.count(*L2)
         return None if sectors is None else SECTOR * sectors
 
@@ -100,7 +79,7 @@ class KernelCounters:
     @property
     def seconds(self) -> float | None:
         """Duration of the kernel [s]."""
-        return self.values.get("gpu__time_duration.sum", self.values.get("gpu__time_duration.avg"))
+        return next((self.values[name] for name in DURATION if name in self.values), None)
 
     def _bytes(self, name: str, sectors: str) -> int | None:
         if name in self.values:

@@ -8,15 +8,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 
+from iomodel.common.counter_names import LAUNCH, METRIC, MOST, NAME
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.integrations.nsight.counters import KernelCounters, has_decimal_commas, in_base_units
 from iomodel.integrations.nsight.rocm_report import OTHER_NAMES, read_rocm
-
-NAME, LAUNCH = "Kernel Name", "ID"
-METRIC = ("Metric Name", "Metric Unit", "Metric Value")
-MOST = 10**6
-"""Most rows of a report."""
 
 Row = tuple[int, list[str]]
 

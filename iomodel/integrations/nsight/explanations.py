@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from iomodel.common.counter_names import SECTOR
 from iomodel.counting.cost import Cost
 from iomodel.integrations.nsight.audit_result import AuditedLevel
-from iomodel.integrations.nsight.counters import SECTOR, KernelCounters
+from iomodel.integrations.nsight.counters import KernelCounters
 from iomodel.nests import tensors
 from iomodel.nests.language import Tensor
 from iomodel.timing.estimate_result import Estimate

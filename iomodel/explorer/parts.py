@@ -1,0 +1,196 @@
+"""Parts of the page by algorithm, and its plans: kept until the sources that they follow from change.
+
+A part names its formulas, its typeset lines and its functions by their numbers in tables of its own, as the texts
+``~3``, ``@3`` and ``$3``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import sympy
+from sympy import Expr
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common import derived
+from iomodel.common.yaml_files import specs_folder
+from iomodel.errors import IOModelError
+from iomodel.explorer.built import sources_digest
+from iomodel.explorer.call_kinds import SHOWN, Answer, CallKind, TilePair, answer, kinds
+from iomodel.explorer.clock_data import ClockData
+from iomodel.explorer.drawn_nests import Drawn
+from iomodel.explorer.javascript import Nodes
+from iomodel.explorer.typeset import Typeset
+from iomodel.nests.algorithm import Algorithm
+
+NODE, LINE, FUNCTION = "~", "@", "$"
+REFERENCE = re.compile(r"([~@$])([0-9]+)")
+FORMULAS = ("common", "counting", "errors", "nests", "placement", "solving", "timing", "workloads",
+            *(f"explorer/{name}.py" for name in ("call_kinds", "clock_data", "drawn_nests", "javascript", "parts",
+                                                "transpile_numbers", "typeset")))  # fmt: skip
+"""Sources of the formulas of every algorithm, beside its own."""
+PLANS = ("common", "counting", "devices", "errors", "models", "nests", "placement", "planning", "solving", "studies",
+         "timing", "workloads", "explorer/parts.py", "explorer/serving.py")  # fmt: skip
+"""Sources of the plans, beside the algorithms that plans ask."""
+TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
+"""Totals with displayed formulas."""
+Named = Callable[[Expr], str]
+"""A table of formulas, which names those that it is given."""
+
+
+def part(name: str, only: Sequence[CallKind] | None = None) -> dict[str, Any]:
+    """Return the part of an algorithm, of all its kinds of call or of `only` some; that of all is kept."""
+    if only is not None:
+        return _made(name, only)
+    return dict(kept(f"part-{name}", state_of(name), lambda: _made(name, list(kinds([name])))))
+
+
+def kept(name: str, state: str, make: Callable[[], Any]) -> Any:
+    """Return data that were kept for a state of the sources; else make them, and keep them where a command does."""
+    data = derived.read(name, state)
+    if data is None:
+        data = make()
+        if derived.pending is not None:
+            derived.pending[name] = lambda: data
+            derived.made_of[name] = state
+    return data
+
+
+def _made(name: str, call_kinds: Sequence[CallKind]) -> dict[str, Any]:
+    nodes, typeset, clock = Nodes(), Typeset(), ClockData(FUNCTION)
+
+    def node(formula: Expr) -> str:
+        return f"{NODE}{nodes.add(formula)}"
+
+    def line(formula: Expr) -> str:
+        return f"{LINE}{typeset.line(formula)}"
+
+    calls: dict[str, Any] = {}
+    nests: dict[str, Any] = {}
+    for kind in call_kinds:
+        try:
+            call_answer = answer(kind)
+        except IOModelError as error:
+            calls[kind.place] = str(error).replace("'another'", "'window'")  # the page's name for those masks
+        else:
+            calls[kind.place] = _call(call_answer, node, line)
+            if kind.nest_place not in nests:
+                nests[kind.nest_place] = Drawn(call_answer.nest, node).plain()
+    for kind in kinds([name]):
+        clock.add(kind)
+    data = {"calls": calls, "nests": nests, "clock": clock.calls, "functions": list(clock.functions)}
+    return {**data, "lines": typeset.lines, "entries": nodes.entries, "roots": list(nodes.roots)}
+
+
+def _call(call_answer: Answer, node: Named, line: Named) -> dict[str, Any]:
+    """Return the formulas of a kind of call, by the names that `node` and `line` give them."""
+    expressions = call_answer.expressions
+
+    def row(formula: Expr) -> list[Any]:
+        return [node(formula), line(formula)]
+
+    return {
+        "tiles": list(expressions.tiles),
+        "reads": {name: row(expr) for name, expr in expressions.reads.items()},
+        "writes": {name: row(expr) for name, expr in expressions.writes.items()},
+        "counts": {
+            name: row(formula) if name in TYPESET else [node(formula)]
+            for name in SHOWN
+            for formula in [getattr(expressions, name)]
+        },
+        "parts": [_pair(pair, node) for pair in call_answer.parts],
+        "rest": node(call_answer.rest),
+        "refused": call_answer.refused,
+    }
+
+
+def _pair(pair: TilePair, node: Named) -> dict[str, Any]:
+    return {name: node(value) if isinstance(value, Expr) else value for name, value in vars(pair).items()}
+
+
+class Merged:
+    """The parts of a page as one, with every formula, line and function once."""
+
+    def __init__(self) -> None:
+        self.nodes = Nodes()
+        self.lines: dict[str, int] = {}
+        self.functions: dict[str, int] = {}
+        self._parts: list[tuple[Mapping[str, Any], dict[str, list[int]]]] = []
+
+    def add(self, one: Mapping[str, Any]) -> None:
+        """Add a part."""
+        lines: list[int] = []
+        for text in one["lines"]:
+            own = re.sub(r"@(\d+)@", lambda hole: f"@{lines[int(hole[1])]}@", text)
+            lines.append(self.lines.setdefault(own, len(self.lines)))
+        functions = [self.functions.setdefault(text, len(self.functions)) for text in one["functions"]]
+        numbers = self.nodes.merge(one["entries"], one["roots"])
+        self._parts.append((one, {NODE: numbers, LINE: lines, FUNCTION: functions}))
+
+    def node(self, formula: Expr) -> str:
+        """Add a formula that belongs to no part, and return its name."""
+        return f"{NODE}{self.nodes.add(formula)}"
+
+    def collected(self, field: str) -> dict[str, Any]:
+        """Join a field of all parts, once the nodes are printed."""
+        found: dict[str, Any] = {}
+        for one, maps in self._parts:
+            numbers = {**maps, NODE: [self.nodes.places.get(number, -1) for number in maps[NODE]]}
+            found |= numbered(one[field], numbers)
+        return found
+
+
+def numbered(data: Any, numbers: Mapping[str, Mapping[int, int] | Sequence[int]]) -> Any:
+    """Replace references by their numbers.
+
+    >>> numbered({"a": ["~1", "x"]}, {"~": [5, 7]})
+    {'a': [7, 'x']}
+    """
+    if isinstance(data, str):
+        name = REFERENCE.fullmatch(data)
+        return data if name is None else numbers[name[1]][int(name[2])]
+    if isinstance(data, dict):
+        return {key: numbered(value, numbers) for key, value in data.items()}
+    return [numbered(value, numbers) for value in data] if isinstance(data, list | tuple) else data
+
+
+@cache
+def state_of(name: str) -> str:
+    """Return the state of the sources that the part of an algorithm follows from."""
+    return f"{sympy.__version__} {derived.digest(*FORMULAS, *_modules(find_algorithm(name)))}"
+
+
+@cache
+def state_of_plans(names: tuple[str, ...]) -> str:
+    """Return the state of the sources of the plans, without those of algorithms that no plan asks."""
+    text = "".join(
+        path.read_text(encoding="utf-8")
+        for room in ("planning", "models")
+        for path in (derived.PACKAGE / room).rglob("*.py")
+    )
+    unasked = {name for name in names if find_algorithm(name).preference is None and f'"{name}"' not in text}
+    own = {
+        f"algorithms/{path.name}" for path in (derived.PACKAGE / "algorithms").glob("*.py") if path.stem not in unasked
+    }
+    return f"{derived.digest(*PLANS, *sorted(own))} {sources_digest(specs_folder(), 'specs')}"
+
+
+def _modules(declared: Algorithm) -> Iterable[str]:
+    """List the modules of an algorithm: its own, and those of its room that it imports."""
+    seen: dict[str, None] = {}
+    todo = [declared.name]
+    while todo:
+        name = todo.pop()
+        file: Path = derived.PACKAGE / "algorithms" / f"{name}.py"
+        if name in seen or not file.is_file():
+            continue
+        seen[name] = None
+        for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(found, ast.ImportFrom) and (found.module or "").startswith("iomodel.algorithms."):
+                todo.append(str(found.module).removeprefix("iomodel.algorithms."))
+    return [f"algorithms/{name}.py" for name in sorted(seen)]
