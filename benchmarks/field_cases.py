@@ -29,6 +29,7 @@ W = "--q-len 8192 --head-dim 128 --heads 32 --kv-heads 8 --mask causal"
 CALL = "--q-len 4096 --head-dim 64"
 CHAT = "--prompt 2048 --output 256"
 TRACES = ROOT / "tests" / "planning" / "traces"
+PROFILES = ROOT / "tests" / "torch" / "profiles"
 RESULTS = ROOT / "tests" / "planning" / "results"
 
 
@@ -65,11 +66,12 @@ CASES = (
     Case("check chunked_scan --hardware h100-sxm5 --tokens 1024 --heads 4 --head-dim 256 --value-dim 512 --delta "
          "--block-value 32 --block-chunk 64", r"fits|no kernel"),
     Case(f"{LLAMA} rtx4090 --prompt 1024 --output 128 --kv-dtype q8_0 --weight-dtype q4_K", r"69,632 B"),
-    Case(f"{LLAMA} h100-sxm5 {CHAT} --kv-dtype q8_0/q4_0", r"requests that fit", "K and V in two types"),
+    Case(f"{LLAMA} h100-sxm5 {CHAT} --kv-dtype q8_0/q4_0", r"53,248 B"),
     Case(f"estimate flash2 --hardware a100-sxm4-80gb {CALL} --dtype tf32",
-         r"time\s+[\d.]+", "no kernel in tf32 is on file"),
-    Case("plan llama-3-8b --hardware apple-m4-max --prompt 1024 --output 128", r"requests that fit",
-         "the capacity is that of the machine bought"),
+         r"time\s+[\d.]+", "no library on file has a fused kernel in tf32"),
+    Case("plan llama-3-8b --hardware apple-m4-max --prompt 1024 --output 128", r"as 'apple-m4-max 64GB'"),
+    Case("plan llama-3-8b --hardware 'M4 Max 64GB' --prompt 1024 --output 128", r"tokens of cache that fit 214,978"),
+    Case(f"judge {PROFILES / 'sdpa-gb10.json'}", r"flash-attention-2 matrix -7 yes"),
     Case(f"check fused_mlp {H100} --rows 1024 --in-features 256 --hidden-features 512 --block-m 64 --block-n 64 "
          "--block-k 64", r"fits (yes|no)"),
     Case(f"check cut_cross_entropy {H100} --rows 1024 --in-features 4096 --vocab-size 32000 --block-m 128 "

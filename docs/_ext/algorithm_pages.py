@@ -1,6 +1,7 @@
-"""Directives of the pages of the algorithms: `moves` and `on-chip` draw, `buffers` lists what is on chip.
+"""Directives that make parts of pages from declarations.
 
-Each takes the name of an algorithm; `buffers` also takes a mask, a direction, and options such as ``delta=True``.
+`moves` and `on-chip` draw an algorithm, `buffers` lists what it has on chip under a mask, a direction and options such
+as ``delta=True``; `symbols` and `labels` are tables of the nomenclature.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from sphinx.util.docutils import SphinxDirective
 from sympy import latex
 
 from iomodel.algorithms import algorithm
+from iomodel.common.labels import LABELS
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
 from iomodel.counting.folds import buffers
 from iomodel.counting.kinds import FormulaKind, mask_kind
 from iomodel.explorer.built import shipped_algorithms
+from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.features import FEATURES
 from iomodel.nests.language import Compound
 from iomodel.nests.symbols import BY_NAME
@@ -111,9 +114,32 @@ def all_buffers(block: Any, path: Any) -> Any:
             yield from all_buffers(statement, here)
 
 
+class Symbols(SphinxDirective):
+    """The table of the symbols of the alphabet."""
+
+    def run(self) -> list[nodes.Node]:
+        rows = [f"| `{e.name}` | ${latex(e.symbol)}$ | {e.meaning} | {e.unit} |" for e in SHIPPED]
+        head = ["| Python name | Symbol | Meaning | Unit |", "| --- | --- | --- | --- |"]
+        return self.parse_text_to_nodes("\n".join([*head, *rows]))
+
+
+class Labels(SphinxDirective):
+    """The table of the labels of sizes and intensities."""
+
+    def run(self) -> list[nodes.Node]:
+        head = ["| Label | Meaning | Attributes | Unit |", "| --- | --- | --- | --- |"]
+        rows = [
+            f"| {one.label} | {one.meaning} | {', '.join(f'`{name}`' for name in one.attributes)} | {one.unit} |"
+            for one in LABELS.values()
+        ]
+        return self.parse_text_to_nodes("\n".join([*head, *rows]))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("moves", Moves)
     app.add_directive("buffers", Buffers)
     app.add_directive("on-chip", OnChip)
+    app.add_directive("symbols", Symbols)
+    app.add_directive("labels", Labels)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

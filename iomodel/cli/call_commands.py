@@ -64,13 +64,14 @@ Compared = Annotated[
 MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
 """Options of `tiles` that a map of times takes."""
 PARAMETERS = "timing.parameters:Parameters"
-RESULTS = (".json", ".jsonl", ".log", ".txt")
+RESULTS = (".json", ".jsonl", ".log", ".txt", ".gz")
 """Endings of files that are results even where there is no such file."""
 RUN = "planning.judge_run:judge_run"
 Judged = Annotated[
     str,
     typer.Argument(
-        help="An algorithm, or a file: the result of a benchmark of serving, or the start-up log of an engine.",
+        help="An algorithm, or a file: the result of a benchmark of serving, the start-up log of an engine, or a trace "
+        "of PyTorch's profiler.",
         autocompletion=algorithm_names,
     ),
 ]
@@ -419,15 +420,16 @@ def audit(report: Report, algorithm: Algorithm, *, json: Json = False, **argumen
     of(GROUPS["layout"].path, "Benchmark", "tensor_parallel pipeline_parallel expert_parallel"),
 )
 def judge(subject: Judged = "flash2", *, json: Json = False, **arguments: Any) -> None:
-    """Evaluate the estimates against a calibration, or a plan against the result of a benchmark or a start-up log.
+    """Evaluate the estimates against a calibration or a profile, or a plan against a benchmark or a start-up log.
 
-    SUBJECT is an algorithm, whose calls a calibration has timed; or the file that a benchmark or an engine has written.
+    SUBJECT is an algorithm, whose calls a calibration has timed; or a file: of a benchmark of serving, of the start of
+    an engine, or the trace of PyTorch's profiler, whose calls of attention are estimated.
 
     Example:
       iomodel judge flash2 --hardware my-gpu.yaml
     """
     if Path(subject).suffix in RESULTS or Path(subject).is_file():
-        emit(function(RUN)(subject, **given(arguments, RUN), **_layout_of(arguments)), json)
+        emit(_judged_file(subject, {**given(arguments, RUN), **_layout_of(arguments)}), json)
         return
     from iomodel.studies.judge import judge as run
     from iomodel.timing.parameters import Parameters
@@ -436,6 +438,20 @@ def judge(subject: Judged = "flash2", *, json: Json = False, **arguments: Any) -
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))
     emit(run(subject, arguments["hardware"], parameters=parameters), json)
+
+
+def _judged_file(path: str, arguments: Mapping[str, Any]) -> Any:
+    """Judge the attention in a trace of a profiler, or another file by a plan."""
+    from iomodel.torch.profile_trace import is_profile
+
+    if not is_profile(path):
+        return function(RUN)(path, **arguments)
+    from iomodel.torch.judge_profile import judge_profile
+
+    more = next((name for name in arguments if name != "hardware"), None)
+    if more is not None:
+        raise InputError(f"{more}: given with a trace of PyTorch's profiler; allowed: --hardware alone")
+    return judge_profile(path, arguments.get("hardware"))
 
 
 def _layout_of(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate
 from typing import Annotated, Any, Literal
@@ -219,8 +220,8 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     ----------
     name_or_path : a name of `list_hardware()`, in letters of either case and with any separators, or its first words
         with a number if no other name begins so; before it the brand may stand, as the driver prints it, and after it
-        the capacity; or the path of a file: an os.PathLike, or a string that contains a path separator or ends in
-        .yaml or .yml.
+        the capacity, which decides the memory of a GPU that shares it with its CPU; or the path of a file: an
+        os.PathLike, or a string that contains a path separator or ends in .yaml or .yml.
 
     Raises
     ------
@@ -229,8 +230,8 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
 
     >>> hardware("a100-sxm4-40gb").compute.peak.bf16.value
     312000000000000
-    >>> hardware("RTX 4090").id, hardware("gh200").id
-    ('rtx4090', 'gh200-96gb')
+    >>> hardware("RTX 4090").id, hardware("gh200").id, hardware("M4 Max 64GB").name
+    ('rtx4090', 'gh200-96gb', 'Apple M4 Max (40-core GPU), 64 GB')
     """
     if type(name_or_path) is str and name_or_path in _names():
         return _shipped(name_or_path)
@@ -240,7 +241,7 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
         raise InputError(f"hardware: a name or the path of a file is needed, given {shown(name_or_path)}")
     if names_file(name_or_path):
         return _from_file(name_or_path)
-    return _shipped(shipped_name(name_or_path))
+    return _machine(name_or_path) or _shipped(shipped_name(name_or_path))
 
 
 def shipped_name(given: str) -> str:
@@ -283,16 +284,23 @@ _REPORTED = {
     "nvidia gh200 480gb": "gh200-96gb",  # of Grace's memory
     "nvidia h100 80gb hbm3": "h100-sxm5",
     "nvidia h200": "h200-sxm",
+    "dgx spark": "gb10",
+    "amd radeon 8060s": "strix-halo",
+    "ryzen ai max+ 395": "strix-halo",
 }
-"""Names that nvidia-smi and torch.cuda.get_device_name report and that leave out what ours have."""
+"""Names that nvidia-smi and torch.cuda.get_device_name report and that leave out what ours have; names of machines and
+processors whose GPU is on file."""
 
 
-def _without_brands(name: str) -> Iterator[str]:
-    """Yield a name, then what is left of it without its first brand, its second and so on."""
+def _without_brands(whole: str) -> Iterator[str]:
+    """Yield a name, then what is left without its first brand, its second and so on; Apple's chips with theirs."""
+    name = whole
     while name:
         yield name
         bare = _BRAND.sub("", name)
         name = "" if bare == name else bare
+    if re.match(r"m\d", whole):
+        yield f"apple {whole}"
 
 
 def _beginning(name: str) -> list[str]:
@@ -311,9 +319,31 @@ def _of_words(name: str) -> list[str]:
     return [known for known in list_hardware() if words == sorted(known.split("-"))]
 
 
+LARGE_MAC = 36
+"""Memory of a machine of Apple from which its GPU gets three quarters [GiB]."""
+_BEFORE_CAPACITY = re.compile(r"(.+?)[\s_-]*(?<!\d)(\d{1,4})[\s_-]?gi?b")
+
+
+def _machine(given: str) -> Hardware | None:
+    """Build a device that shares the memory of its machine, which is stated behind the name; None for another name.
+
+    Metal gives a GPU two thirds of the memory, from 36 GB on three quarters (recommendedMaxWorkingSetSize in public
+    logs of llama.cpp: 11,453 MB of 16 GB, 22,906 of 32, 28,991 of 36, 51,539 of 64, 103,079 of 128).
+    """
+    found = _BEFORE_CAPACITY.fullmatch(" ".join(given.lower().split()))
+    meant = names_meant(found[1]) if found is not None else []
+    if found is None or len(meant) != 1 or _shipped(meant[0]).memory.hbm.capacity is not None or not int(found[2]):
+        return None
+    stated, share = int(found[2]), Fraction(3, 4) if int(found[2]) >= LARGE_MAC else Fraction(2, 3)
+    data = _shipped(meant[0]).to_dict()
+    data["memory"]["hbm"] |= {"capacity": f"{stated} GiB", "capacity_reported": f"{int(stated * share * 1024)} MiB"}
+    name = f"{data['name']}, {stated} GB"
+    return from_data({**{key: value for key, value in data.items() if key != "id"}, "name": name}, given)
+
+
 def _of_capacity(name: str) -> list[str]:
     """List the names before a capacity that is their device's: the RTX 3090 of "RTX 3090 24GB"."""
-    found = re.fullmatch(r"(.+?)[\s_-]*(?<!\d)(\d+)[\s_-]?gi?b", name)
+    found = _BEFORE_CAPACITY.fullmatch(name)
     if found is None:
         return []
     meant = spelled_alike(found[1], list_hardware()) or _beginning(found[1]) or _of_words(found[1])

@@ -31,6 +31,11 @@ def figure(device: Hardware, path: str, needed_for: str) -> float:
     return quantity.value
 
 
+def _stated(device: Hardware) -> str:
+    """Return how to state the memory of a machine that a GPU shares."""
+    return f"; allowed: that of the machine behind the name, as '{device.id} 64GB'" if device.id else ""
+
+
 @per_device
 def capacity(device: Hardware) -> int:
     """Return the capacity of the device's memory [B]: as reported by the driver if on file, else nominal.
@@ -40,7 +45,7 @@ def capacity(device: Hardware) -> int:
     85899345920
     """
     reported = device.memory.hbm.capacity_reported
-    return int(figure(device, CAPACITY[0], "a plan needs it") if reported is None else reported.value)
+    return int(figure(device, CAPACITY[0], f"a plan needs it{_stated(device)}") if reported is None else reported.value)
 
 
 def scaled(device: Hardware, paths: Iterable[str], factor: float) -> Hardware:

@@ -55,6 +55,15 @@ def _signs(data: Mapping[str, Any]) -> list[tuple[str, str]]:
             "settings of sentence-transformers; the model is in config.json beside them",
             isinstance(library, dict) and "sentence_transformers" in library,
         ),
+        "word_embedding_dimension": ("a pooling layer of sentence-transformers", "word_embedding_dimension" in data),
+        "do_lower_case": (
+            "settings of sentence-transformers; the model is in config.json beside them",
+            "max_seq_length" in data and "do_lower_case" in data and kind is None,
+        ),
+        "_from_model_config": (
+            "settings of generation; the model is in config.json beside them",
+            "_from_model_config" in data and kind is None,
+        ),
         "tokenizer_class": ("settings of a tokenizer", "tokenizer_class" in data and kind is None),
         "is_encoder_decoder": ("an encoder-decoder", data.get("is_encoder_decoder") is True),
         "decoder_layers": ("an encoder-decoder", "encoder_layers" in data and "decoder_layers" in data),

@@ -120,6 +120,8 @@ def _changes(fields: Fields, family: Family, number: int, reaches: list[Reach]) 
     for name in BY_LAYER:
         if isinstance(fields.given(name), list):
             for place, value in enumerate(_listed(fields, name, number)):
+                if isinstance(value, list | dict):
+                    raise InputError(f"{fields.path(f'{name}.{place}')}: {shown(value)} given; allowed: a number")
                 changes[place][name] = value
     for key, values in (fields.mapping("per_layer_config") or {}).items():
         place = int(key) if str(key).isdigit() and len(str(key)) < 6 else number

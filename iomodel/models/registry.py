@@ -8,7 +8,11 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from os.path import exists, isfile  # false for a name that is too long or has a null byte, as those of Path are not
+from os.path import (  # false for a name that is too long or has a null byte, as those of Path are not
+    exists,
+    isdir,
+    isfile,
+)
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,8 @@ SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])")
 """Sizes in names of models, such as 7b and 8x7b, in billions of parameters."""
 LISTING = "iomodel.list_models() or 'iomodel model'"
 """Listings of the names of models, for messages."""
+DESCRIBING = ("config.json", "params.json", "model_index.json")
+"""Files of a folder that describe its model, those of Mistral and of diffusers after that of transformers."""
 LARGEST_JSON = 16 * 2**20
 """Size limit of a config, whose lists of quantised modules may be long [B]."""
 
@@ -150,14 +156,22 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
         name = os.fsdecode(path)
     except TypeError:
         raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
-    inside = str(Path(name) / "config.json")
-    target = inside if isfile(inside) else name  # noqa: PTH113
+    target = _in_folder(name) if isdir(name) else name  # noqa: PTH112
     if target.lower().endswith(HEADERS):
         return _of_header(target)
     if target.lower().endswith(".json"):
         content, where = read_bytes(target, LARGEST_JSON)
         return _with_stored(_from_data(parse_json(content, where), where, _quantisation(target)), target)
     return _from_layout(*read_user(target), None)
+
+
+def _in_folder(folder: str) -> str:
+    """Find the file of a folder that describes its model."""
+    inside = (str(Path(folder) / file) for file in DESCRIBING)
+    found = next((file for file in inside if isfile(file)), None)  # noqa: PTH113
+    if found is None:
+        raise SpecError(f"{folder}: a folder without config.json; allowed: the path of a config.json or a GGUF file")
+    return found
 
 
 def _of_header(path: str) -> ModelSpec:
@@ -255,5 +269,7 @@ def parse_json(content: bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # an integer with thousands of digits, or deeply nested brackets
         raise SpecError(f"{where}: {shown(str(error), 200)[1:-1]}") from None
     if not isinstance(parsed, dict):
-        raise SpecError(f"{where}: the file must be a mapping of keys to values, given {shown(parsed)}")
+        listed = b"sentence_transformers" in content
+        beside = "; the model of sentence-transformers is in config.json beside it" if listed else ""
+        raise SpecError(f"{where}: the file must be a mapping of keys to values, given {shown(parsed)}{beside}")
     return parsed

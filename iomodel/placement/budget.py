@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypedDict, TypeVar
 
+from iomodel.common.option_groups import listing, options_in
+from iomodel.common.quantities import quantity
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,36 @@ class Budget(Record):
     def elements(self, narrowest: int) -> int:
         """Return the most elements of `narrowest` quarters of a bit held at once, for lower bounds [elements]."""
         return self.amount if self.unit == "elements" else max(1, 32 * self.amount // narrowest)
+
+
+class BudgetOptions(TypedDict, total=False):
+    """A bare budget in place of a device.
+
+    Parameters
+    ----------
+    sram_bytes : int or str, optional
+        On-chip memory, a bare budget in place of a device [B]; with a unit, such as "227 KiB", too.
+    sram_elements : int, optional
+        On-chip memory in elements, the papers' M.
+    alignment : int, optional
+        Tiles of one memory are multiples of it [rows]: that of the device (16) by default, 1 for a bare budget.
+    """
+
+    sram_bytes: int | str | None
+    sram_elements: int | None
+    alignment: int | None
+
+
+def takes_budget(function: F) -> F:
+    """List the options of a bare budget before the further ones of a function."""
+    return listing(options_in(BudgetOptions).values(), further=True)(function)
+
+
+def budget_in(options: dict[str, Any]) -> dict[str, Any]:
+    """Take a bare budget, as far as it is given, out of the options of a call."""
+    given = {name: options.pop(name, None) for name in BudgetOptions.__annotations__}
+    given["sram_bytes"] = quantity("sram_bytes", given["sram_bytes"])
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def budget_of(

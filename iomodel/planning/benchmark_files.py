@@ -8,16 +8,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from iomodel.common.input_files import readable
 from iomodel.errors import InputError, reason_of, shown
+
+if TYPE_CHECKING:
+    from iomodel.models.registry import ModelSpec
 
 LARGEST = 1 << 28
 """Largest file [B]."""
 GIB, MS, NS = 2.0**30, 1e-3, 1e-9
 MOST = 1e15
 """Largest number of a file that is taken for a length, a rate or a time."""
+
+
+class StatedSetup(TypedDict, total=False):
+    """Part of the set-up of a run that a benchmark states, or whoever reads it.
+
+    Parameters
+    ----------
+    model : ModelSpec or str, optional
+        The model, its name, or its file.
+    engine : str, optional
+        Engine whose memory and steps are assumed.
+    precision : str, optional
+        Types of weights, products and cache.
+    kv_dtype : str, optional
+        Type of the cache.
+    prompt : int, optional
+        Mean tokens of prompts.
+    output : int, optional
+        Mean tokens of outputs.
+    clients : int, optional
+        Clients of the closed loop.
+    """
+
+    model: ModelSpec | str | None
+    engine: str | None
+    precision: str | None
+    kv_dtype: str | None
+    prompt: int | None
+    output: int | None
+    clients: int | None
 
 
 @dataclass(frozen=True)
@@ -29,9 +62,9 @@ class BenchmarkRun:
     source : str
         Program that wrote the file.
     setting : mapping
-        Set-up that the file states: ``model``, ``hardware``, ``engine``, ``prompt``, ``output``, ``clients``, ``load``,
-        ``requests``, ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``precision``,
-        ``kv_dtype``, ``memory_utilization``, ``step_tokens``, ``step_requests``; what it lacks is missing.
+        Set-up that the file states, by the names of :class:`StatedSetup`, and ``hardware``, ``load``, ``requests``,
+        ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``memory_utilization``,
+        ``step_tokens``, ``step_requests``; what it lacks is missing.
     measured : mapping
         Measured figures by name, in SI units.
     notes : tuple of str
@@ -130,15 +163,34 @@ class Line(NamedTuple):
 NUMBER = r"\s*:?\s*(-?[\d,]+(?:\.\d+)?)"
 PRINTED = (
     Line(r"Successful requests:" + NUMBER, "requests"),
-    Line(r"Maximum request concurrency:" + NUMBER, "clients"),
-    Line(r"Traffic request rate:" + NUMBER, "load"),
+    Line(r"Max(?:imum)? request concurrency:" + NUMBER, "clients"),
+    Line(r"(?:Traffic request rate|Request rate configured \(RPS\)):" + NUMBER, "load"),
     Line(r"Total input tokens:" + NUMBER, "tokens_in"),
     Line(r"Total generated tokens:" + NUMBER, "tokens_out"),
     Line(r"Request throughput \(req/s\):" + NUMBER, "requests_per_second"),
     Line(r"Output token throughput \(tok/s\):" + NUMBER, "tokens_per_second"),
     Line(r"Mean TTFT \(ms\):" + NUMBER, "ttft", MS),
     Line(r"Mean TPOT \(ms\):" + NUMBER, "tpot", MS),
+    Line(r"--(?:tp|tp-size|tensor-parallel-size)[ =]+(\d+)", "tensor_parallel"),
 )
+THROUGHPUT = (
+    Line(r"Number of requests:" + NUMBER, "requests"),
+    Line(r"Number of concurrent requests:" + NUMBER, "clients"),
+    Line(r"Average Input Length \(tokens\):" + NUMBER, "prompt"),
+    Line(r"Average Output Length \(tokens\):" + NUMBER, "output"),
+    Line(r"TP Size:" + NUMBER, "tensor_parallel"),
+    Line(r"PP Size:" + NUMBER, "pipeline_parallel"),
+    Line(r"EP Size:" + NUMBER, "expert_parallel"),
+    Line(r"Max Runtime Batch Size:" + NUMBER, "step_requests"),
+    Line(r"Max Runtime Tokens:" + NUMBER, "step_tokens"),
+    Line(r"Request Throughput \(req/sec\):" + NUMBER, "requests_per_second"),
+    Line(r"Total Output Throughput \(tokens/sec\):" + NUMBER, "tokens_per_second"),
+    Line(r"Average time-to-first-token \[TTFT\] \(ms\):" + NUMBER, "ttft", MS),
+    Line(r"Average time-per-output-token \[TPOT\] \(ms\):" + NUMBER, "tpot", MS),
+)
+"""Lines that trtllm-bench prints."""
+BLOCK = 16
+"""Tokens of a block of vLLM's cache by default."""
 MLPERF = (
     Line(r"Tokens per second" + NUMBER, "tokens_per_second"),
     Line(r"Completed tokens per second" + NUMBER, "tokens_per_second"),
@@ -149,9 +201,10 @@ MLPERF = (
     Line(r"target_qps" + NUMBER, "load"),
 )
 STARTED = (
-    Line(r"Model loading took" + NUMBER + r" Gi?B", "weights", GIB),
+    Line(r"(?:Model loading|Loading model weights) took" + NUMBER + r" Gi?B", "weights", GIB),
     Line(r"Available KV cache memory" + NUMBER + r" GiB", "kv_bytes", GIB),
     Line(r"GPU KV cache size" + NUMBER + r" tokens", "kv_tokens"),
+    Line(r"# GPU blocks" + NUMBER, "kv_tokens", BLOCK),
     Line(r"Maximum concurrency for [\d,]+ tokens per request" + NUMBER + "x", "requests_that_fit"),
     Line(r"Maximum concurrency for" + NUMBER + r" tokens per request", "context"),
     Line(r"Load weight end\..*?mem usage=" + r"([\d.]+) GB", "weights", GIB),
@@ -166,11 +219,13 @@ STARTED = (
 )
 LOGS = (
     ("a printed result", "Serving Benchmark Result", PRINTED),
+    ("trtllm-bench", "Total Output Throughput (tokens/sec)", THROUGHPUT),
     ("MLPerf", "MLPerf Results Summary", MLPERF),
     ("a start of vLLM", "KV cache", STARTED),
     ("a start of SGLang", "max_total_num_tokens", STARTED),
     ("a start of SGLang", "KV Cache is allocated", STARTED),
     ("a start of vLLM", "Model loading took", STARTED),
+    ("a start of vLLM", "# GPU blocks", STARTED),
 )
 FIGURES = (
     "ttft", "tpot", "tokens_per_second", "tokens_per_device", "requests_per_second", "weights", "kv_bytes", "kv_tokens",
@@ -185,9 +240,13 @@ COUNTED = frozenset(
 """Settings that are whole numbers."""
 WORDS = (
     (r"(?:model_path|model)['\"]?[=:]\s*['\"]([^'\"]+)['\"]", "model"),
+    (r"(?:--model(?:-path)?[ =]|(?m:^)Model:)[ \t]*([^\s'\"\\]+)", "model"),
     (r"kv_cache_dtype['\"]?[=:]\s*['\"]?(\w+)", "kv_dtype"),
+    (r"KV Cache Dtype:[ \t]*(\w+)", "kv_dtype"),
+    (r"Quantization:[ \t]*(\w+)", "precision"),
+    (r"Backend:[ \t]*(\w+)", "engine"),
 )
-"""Words of the arguments that an engine prints as it starts."""
+"""Words that a program prints of its arguments; the first of each name counts."""
 
 
 def read_benchmark(path: str | Path) -> BenchmarkRun:
@@ -279,7 +338,10 @@ def _of_log(text: str) -> BenchmarkRun:
         number = _number(match[1].replace(",", "")) if match else None
         if number is not None:
             numbers.setdefault(line.name, line.factor * number)
-    words = {name: match[1] for pattern, name in WORDS if (match := re.search(pattern, text)) is not None}
+    words: dict[str, str] = {}
+    for pattern, name in WORDS:
+        if (match := re.search(pattern, text)) is not None and match[1] != "None":
+            words.setdefault(name, match[1])
     engine = {"engine": source.split()[-1].lower()} if source.startswith("a start of") else {}
     measured = {name: numbers.pop(name) for name in FIGURES if name in numbers}
     return _run(source, {**words, **engine, **numbers}, measured)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from iomodel.common.deprecation import warn_renamed
+from iomodel.common.option_groups import check_names
 from iomodel.errors import InputError
 from iomodel.errors.synonyms import same
 from iomodel.planning.engine_arguments import is_command, read_command
-from iomodel.planning.service_options import LayoutOptions, TargetOptions, check_names
+from iomodel.planning.service_options import LayoutOptions, PlanOptions, TargetOptions
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_layout
 
 DEGREES = tuple(LayoutOptions.__annotations__)
 """Degrees of a layout."""
+KNOWN = frozenset(PlanOptions.__annotations__)
+"""Options of a service by their present names, which are looked up in no table of synonyms."""
 TARGETS: Mapping[str, Any] = dict.fromkeys(TargetOptions.__annotations__)
 """Options of a load, its targets and its price, none of which is given."""
 RENAMED = {"price_per_hour": "price", "prices": "price", "max_count": "max_devices"}
@@ -31,8 +34,8 @@ class Arguments(NamedTuple):
     service: dict[str, Any]
 
 
-def renamed(function: str, given: Mapping[str, Any], names: Collection[str] = DEGREES) -> dict[str, Any]:
-    """Return arguments under their present names: synonyms of some names, and names of old releases.
+def renamed(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments under their present names: synonyms of degrees of a layout, and names of old releases.
 
     The latter warn at the line of the caller.
 
@@ -42,7 +45,7 @@ def renamed(function: str, given: Mapping[str, Any], names: Collection[str] = DE
     old = {**RENAMED, **OF_VERBS.get(function, {})}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        new = old.get(name) or (name if name in names else same(name, names) or name)
+        new = old.get(name) or (name if name in KNOWN else same(name, DEGREES) or name)
         if name in old:
             warn_renamed(f"{function}({name}=)", f"{new}=")
         if new in found or (new != name and given.get(new) is not None):
@@ -61,16 +64,14 @@ def settled(function: Callable[..., Any], service: Mapping[str, Any], **own: Any
     InputError
         A layout is given twice, or an argument under two names.
     """
-    asked = renamed(function.__name__, service, DEGREES)
+    asked = renamed(function.__name__, service)
     taken = {name: asked.pop(name) for name in list(asked) if name in own}
     for name, value in taken.items():
         if own[name] is not None and value is not None:
             raise InputError(f"{name}: given twice; allowed: once")
     own = {**own, **{name: value for name, value in taken.items() if value is not None}}
     check_names(function, asked)
-    layout = own.pop("layout", None)
-    if (given := asked.pop("layout", None)) is not None:
-        layout = given
+    layout = asked.pop("layout") if "layout" in asked else own.pop("layout", None)
     degrees = {name: asked.pop(name) for name in DEGREES if name in asked}
     degrees = {name: value for name, value in degrees.items() if value is not None}
     if degrees and layout is not None:

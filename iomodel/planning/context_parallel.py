@@ -9,6 +9,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
+from iomodel.common.option_groups import check_names
 from iomodel.common.validation import as_integer
 from iomodel.counting.messages import messages as messages  # noqa: PLC0414 - a public name of this room
 from iomodel.counting.rank_calls import RankCalls
@@ -16,7 +17,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.ranks import SHARDINGS, Sharding
 from iomodel.planning.context_result import Block, ContextParallel, RankWork
-from iomodel.planning.service_options import NodeOptions, check_names, takes
+from iomodel.planning.service_options import NodeOptions, takes
 from iomodel.planning.step.attention_clock import AttentionClock, attention_clock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.rank_attention import RankTimes, rank_times, timed_blocks

@@ -214,20 +214,19 @@ def _bytes(name: str, options: Mapping[str, str | None]) -> int:
 
 
 def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
-    """Read the options of llama.cpp: a cache of all tokens, in one type, that the slots of requests divide."""
+    """Read the options of llama.cpp: a cache of all tokens, in types of K and of V, divided among slots."""
     own = LLAMA_CPP.options
-    types = {options.get(own[half], "f16") for half in ("keys", "values")}
-    if len(types) > 1:
-        raise InputError(
-            f"command: {own['keys']} and {own['values']} given with two types; allowed: one for both, such as q8_0"
-        )
     slots = _integer(own["batch"], options) if own["batch"] in options else 1
     ending = GGUF_TYPE.search(model)
     stated = "" if ending is None else ending[1].lower()
     name = shipped_name(model if ending is None or Path(model).exists() else model[: ending.start()])
     weights = {"weight_dtype": STATED.get(stated, stated)} if stated else {}
     caches = {**{word: STATED.get(word, word) for word in ("f16", "bf16", *BLOCK_CACHES)}, "f32": "fp32"}
-    kv_dtype = _named("kv_dtype", own["keys"], {own["keys"]: types.pop()}, caches)
+    kept = [
+        _named("kv_dtype", own[half], {own[half]: options.get(own[half]) or "f16"}, caches).get("kv_dtype", "fp16")
+        for half in ("keys", "values")
+    ]
+    kv_dtype = {"kv_dtype": "/".join(dict.fromkeys(kept))}
     fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "engine": None, "memory_utilization": 1.0}
     followed = {*own.values(), *MODELS}
     limit = {}

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from iomodel.common.display import Result, Table, trusted
 from iomodel.common.keywords import strict
+from iomodel.common.option_groups import check_names, listing, options_in
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device, list_hardware
 from iomodel.errors import InputError, IOModelError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.benchmark_files import BenchmarkRun, read_benchmark
+from iomodel.planning.benchmark_files import BenchmarkRun, StatedSetup, read_benchmark
 from iomodel.planning.engine_arguments import shipped_name
 from iomodel.planning.engines import ENGINES, OTHER_NAMES
 from iomodel.planning.formatting import layout_text
@@ -220,19 +221,14 @@ class Setup(NamedTuple):
 
 
 @strict
+@listing(options_in(StatedSetup).values())
 def judge_run(
     file: str | Path,
     hardware: Hardware | str | None = None,
     *,
-    model: ModelSpec | str | None = None,
     layout: Layout | None = None,
     replicas: int | None = None,
-    engine: str | None = None,
-    precision: str | None = None,
-    kv_dtype: str | None = None,
-    prompt: int | None = None,
-    output: int | None = None,
-    clients: int | None = None,
+    **stated: Unpack[StatedSetup],
 ) -> JudgedRun:
     """Judge the result of a benchmark, or the start-up log of an engine, by a plan of the same set-up.
 
@@ -246,22 +242,11 @@ def judge_run(
         write, or print; or the log of vLLM or SGLang.
     hardware : Hardware or str, optional
         The device.
-    model : ModelSpec or str, optional
-        The model, its name, or its file.
     layout : Layout, optional
         Parallel layout of a replica.
     replicas : int, optional
         Replicas behind the server, by default one.
-    engine : str, optional
-        Engine whose memory and steps are assumed.
-    precision : str, optional
-        Types of weights, products and cache.
-    kv_dtype : str, optional
-        Type of the cache.
-    prompt, output : int, optional
-        Mean tokens of prompts and outputs.
-    clients : int, optional
-        Clients of the closed loop.
+    **stated
 
     Raises
     ------
@@ -280,15 +265,13 @@ def judge_run(
     >>> judged.hardware, [figure.name for figure in judged.figures]
     ('h200-sxm', ['ttft', 'tpot'])
     """
+    check_names(judge_run, stated)
     run = read_benchmark(file)
-    given = {
-        "model": model, "hardware": hardware, "engine": engine, "precision": precision, "kv_dtype": kv_dtype,
-        "prompt": prompt, "output": output, "clients": clients,
-    }  # fmt: skip
-    stated = {**run.setting, **{name: value for name, value in given.items() if value is not None}}
-    if clients is not None:
-        stated.pop("load", None)
-    setup, notes = _setup(run, stated, layout, replicas)
+    given = {name: value for name, value in {"hardware": hardware, **stated}.items() if value is not None}
+    whole = {**run.setting, **given}
+    if "clients" in given:
+        whole.pop("load", None)
+    setup, notes = _setup(run, whole, layout, replicas)
     measured = _measured(run, setup)
     planned = _planned(setup)
     figures = tuple(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from inspect import Parameter, cleandoc, signature
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
-from iomodel.common.keywords import refuse_unknown
+from iomodel.common.option_groups import Option, listing, options_in
 from iomodel.planning.engines import AUTO
 from iomodel.timing.parameters import DEFAULT
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from iomodel.timing.parameters import Parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
-ENTRY = re.compile(r"^(\w+) : (.*)\n((?: +.*\n?)+)", re.MULTILINE)
-"""An option in a docstring: its name, its type, and its text."""
 DEFAULTS: Mapping[str, Any] = {
     "engine": AUTO,
     "scale": 1.0,
@@ -70,7 +66,8 @@ class ServiceOptions(CapacityOptions, total=False):
         Type of the matrices in HBM; by default as released if quantised, else `dtype`. Routers and the output layer
         stay in `dtype`.
     kv_dtype : str, optional
-        Type of the cache, and of the keys of indexers; by default that which the checkpoint recommends, or `dtype`.
+        Type of the cache, and of the keys of indexers, or two, of K and of V, as "q8_0/q4_0"; by default that which
+        the checkpoint recommends, or `dtype`.
     linear_dtype : str, optional
         Type of the products of linear layers, "fp4" among others; by default that of fp8 and nvfp4 weights on a device
         with such products, else `dtype`.
@@ -253,59 +250,17 @@ DOCUMENTED = (PlanOptions, TargetOptions, RequestOptions, StepChoices)
 """Groups whose options have a meaning of their own in functions that take all of the group."""
 
 
-class ServiceOption(NamedTuple):
-    """One option.
-
-    `kind` is its type in the words of a docstring, `annotation` its type in the words of a signature.
-    """
-
-    name: str
-    kind: str
-    annotation: str
-    doc: str
-    default: Any = None
-
-
 @cache
-def options_of(group: type) -> dict[str, ServiceOption]:
+def options_of(group: type) -> dict[str, Option]:
     """Return the options of a group by name, in the order of its signature.
 
     >>> options_of(StepOptions)["page_size"][1:]
     ('int, optional', 'int | None', 'Tokens per page of the cache [tokens].', None)
     """
     own = [one for one in DOCUMENTED if one.__annotations__.keys() <= group.__annotations__.keys()]
-    docs: dict[str, tuple[str, str]] = {}
-    for one in (ServiceOptions, LayoutOptions, *own):
-        docs |= {name: (kind, text.strip()) for name, kind, text in ENTRY.findall(cleandoc(one.__doc__ or ""))}
-    found = {}
-    for name, annotation in group.__annotations__.items():
-        kind, text = docs.get(name, ("", ""))  # Python -OO has no docstrings
-        found[name] = ServiceOption(name, kind, annotation.__forward_arg__, text, DEFAULTS.get(name))
-    return found
+    return options_in(group, ServiceOptions, LayoutOptions, *own, defaults=DEFAULTS)
 
 
 def takes(group: type) -> Callable[[F], F]:
-    """List the options of a group in the signature and the docstring of a function that takes them as keywords.
-
-    The docstring lists them in place of the entry of the function's last parameter, such as ``**service``.
-    """
-
-    def listing(function: F) -> F:
-        options, own = options_of(group).values(), signature(function)
-        flat = [
-            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation)
-            for option in options
-        ]
-        *first, last = own.parameters.values()
-        shown: Any = function
-        shown.__signature__ = own.replace(parameters=[*first, *flat])
-        entries = "\n".join(f"{option.name} : {option.kind}\n    {option.doc}" for option in options)
-        shown.__doc__ = cleandoc(function.__doc__ or "").replace(f"**{last.name}", entries)
-        return function
-
-    return listing
-
-
-def check_names(function: Callable[..., Any], service: Mapping[str, Any]) -> None:
-    """Raise UnknownKeywordError if an option is not listed in the signature of a function."""
-    refuse_unknown(function.__name__, service, signature(function).parameters)
+    """List the options of a group in the signature and the docstring of a function that takes them as keywords."""
+    return listing(options_of(group).values())

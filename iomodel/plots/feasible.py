@@ -15,6 +15,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import TILES
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.budget import budget_in, takes_budget
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, figure, legend, log_ticks, place_ticks, plain, subtitle
 from iomodel.plots.tile_map import TileMap, even, ticks, tile_map
@@ -28,15 +29,13 @@ if TYPE_CHECKING:
 LINES = {"shared memory": (COLOURS[1], "-"), "registers": (COLOURS[3], "--"), "SRAM": (COLOURS[1], "-")}
 
 
+@takes_budget
 def feasible_tiles(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None = None,
     implementation: str | Implementation | None = None,
     *,
-    sram_bytes: int | str | None = None,
-    sram_elements: int | None = None,
-    alignment: int | None = None,
     marks: Mapping[str, Mapping[str, int]] | None = None,
     **options: Any,
 ) -> Figure:
@@ -58,8 +57,6 @@ def feasible_tiles(
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`, by default that of
         :func:`iomodel.estimate`.
-    sram_bytes, sram_elements, alignment : int, optional
-        A budget without a device, and the alignment of tiles, as in :func:`iomodel.solve`.
     marks : mapping of label to tiles, optional
         Other tiles to mark, such as ``{"shipped": {"block_q": 128, "block_kv": 64}}`` [rows].
     **options
@@ -82,8 +79,7 @@ def feasible_tiles(
     """
     where = "" if hardware is None else f" on {as_device(hardware).name}"
     picture = figure(f"Feasible tiles of {find_algorithm(algorithm).name}{where}", height=5.0)
-    limits = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-    budget = {name: size for name, size in limits.items() if size is not None}
+    budget = budget_in(options)
     chosen = {name: options.pop(name, None) for name in ("warps", "stages")}
     launch = {name: size for name, size in chosen.items() if size is not None}
     grid = tile_map(algorithm, workload, hardware, implementation, launch, budget, options)

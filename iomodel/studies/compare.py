@@ -12,7 +12,6 @@ from iomodel.algorithms import AlgorithmLike, implementation_name, list_algorith
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
-from iomodel.common.quantities import quantity
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
@@ -20,7 +19,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
-from iomodel.placement.budget import Budget, budget_of
+from iomodel.placement.budget import Budget, BudgetOptions, budget_in, budget_of, takes_budget
 from iomodel.solving.answer import answer
 from iomodel.solving.question import Question
 from iomodel.solving.solve import share_of
@@ -60,15 +59,13 @@ def _label(algorithm: AlgorithmLike) -> str:
 
 
 @strict
+@takes_budget
 def compare(
     workload: Workload,
     hardware: Hardware | str | Sequence[Hardware | str] | None = None,
     *,
     implementation: str | None = None,
     objective: Literal["traffic", "time"] | None = None,
-    sram_bytes: int | str | None = None,
-    sram_elements: int | None = None,
-    alignment: int | None = None,
     min_block_kv: int | None = None,
     epsilon: float = 0.0,
     approximate: bool = False,
@@ -81,9 +78,9 @@ def compare(
     ----------
     workload : Attention, VarlenAttention or Linear
         The call; a linear layer has the algorithm "gemm".
-    hardware, sram_bytes, sram_elements
-        Exactly one budget, as :func:`iomodel.solve` takes it; or several devices in a list, compared in one order.
-    alignment, min_block_kv, epsilon
+    hardware : Hardware, str, or several, optional
+        A device, or a bare budget in its place; or several devices in a list, compared in one order.
+    min_block_kv, epsilon
         As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
     implementation : str, optional
         An implementation; the algorithms that have it are compared. By default each algorithm takes the default one of
@@ -123,17 +120,13 @@ def compare(
     workload = as_workload(workload)
     if isinstance(hardware, Sequence) and not isinstance(hardware, str):
         more: dict[str, Any] = {"implementation": implementation, "approximate": approximate, **options}
-        more["algorithms"] = algorithms
-        limits: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-        limits |= {"min_block_kv": min_block_kv}
-        return _on_devices(workload, hardware, objective, partial(compare, **more, **limits, epsilon=epsilon))
+        more |= {"algorithms": algorithms, "min_block_kv": min_block_kv, "epsilon": epsilon}
+        return _on_devices(workload, hardware, objective, partial(compare, **more))
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
-    sram_bytes = quantity("sram_bytes", sram_bytes)
-    others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-    share = share_of(epsilon)
-    others |= {"min_block_kv": min_block_kv, "epsilon": share or None}
-    typed = [name for name, value in others.items() if value is not None]
+    memory, share = budget_in(options), share_of(epsilon)
+    others = {"min_block_kv": min_block_kv, "epsilon": share or None}
+    typed = [*memory, *(name for name, value in others.items() if value is not None)]
     textbook = isinstance(implementation, str) and implementation == TEXTBOOK.name
     if objective is None and not textbook and not typed and isinstance(workload, Shape) and hardware is not None:
         by_default = implementation is not None or has_rates(as_device(hardware), workload.dtype)
@@ -151,9 +144,8 @@ def compare(
         return by_time(contenders(asked, approximate, listed, options))
     if implementation is not None and not textbook:
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
-    budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    memory = FrozenDict({name: others[name] for name in ("sram_bytes", "sram_elements", "alignment") if name in typed})
-    asked = {name: Question.ask(name, workload, hardware, TEXTBOOK, memory=memory) for name in names}
+    budget = budget_of(hardware, *(memory.get(name) for name in BudgetOptions.__annotations__))
+    asked = {name: Question.ask(name, workload, hardware, TEXTBOOK, memory=FrozenDict(memory)) for name in names}
     able = contenders(asked, approximate, listed, options)
     tiled = [question for question in able if listed or question.bound({}).tiles]
     return by_traffic([replace(question, min_block_kv=min_block_kv) for question in tiled], budget, share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from iomodel.errors import UnknownNameError
 from iomodel.nests.features import FEATURES
@@ -25,6 +25,34 @@ FIELDS: Mapping[str, st.SearchStrategy[dict[str, Any]]] = {
     "dropout": st.just({"dropout": 0.5}),
 }
 """Fields that set each feature of a call; latent and kv_dtype depend on other fields and are set separately."""
+
+
+class SizeLimits(TypedDict, total=False):
+    """Largest numbers of the calls drawn.
+
+    Parameters
+    ----------
+    max_len : int
+        Most queries and most keys per head [rows].
+    max_width : int
+        Largest head_dim and value_dim [elements].
+    max_batch : int
+        Most sequences [-].
+    max_kv_heads : int
+        Most key/value heads [-].
+    max_group : int
+        Most query heads per key/value head [-].
+    """
+
+    max_len: int
+    max_width: int
+    max_batch: int
+    max_kv_heads: int
+    max_group: int
+
+
+USUAL = SizeLimits(max_len=14, max_width=5, max_batch=2, max_kv_heads=2, max_group=3)
+"""Sizes of calls that run by hand."""
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 from iomodel.algorithms import AlgorithmLike, exact_algorithms
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.option_groups import check_names, listing, options_in
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware, list_hardware
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.testing.drawing import st
-from iomodel.testing.drawn_calls import CallLimits, calls, known_features
+from iomodel.testing.drawn_calls import USUAL, CallLimits, SizeLimits, calls, known_features
 from iomodel.testing.drawn_masks import BY_FORMULA, Kind, known_kinds, masks
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import CACHE_ONLY, Direction, DType
@@ -22,18 +23,15 @@ from iomodel.workloads.varlen import VarlenAttention, as_call
 __all__ = ["algorithms", "hardware", "masks", "tiles", "workloads"]
 
 
+@listing(options_in(SizeLimits, defaults=USUAL).values())
 def workloads(
     algorithm: AlgorithmLike | None = None,
     *,
-    max_len: int = 14,
-    max_width: int = 5,
-    max_batch: int = 2,
-    max_kv_heads: int = 2,
-    max_group: int = 3,
     dtypes: Iterable[DType] = get_args(DType),
     masks: Iterable[Kind] = BY_FORMULA,
     features: Iterable[str] = (),
     directions: Iterable[Direction] = ("forward",),
+    **sizes: Unpack[SizeLimits],
 ) -> st.SearchStrategy[Attention]:
     """Draw valid attention calls small enough to run by hand.
 
@@ -41,12 +39,6 @@ def workloads(
     ----------
     algorithm : str or Algorithm, optional
         An exact algorithm; features and directions that it does not support are not drawn.
-    max_len : int
-        Most queries and most keys per head [rows].
-    max_width : int
-        Largest head_dim and value_dim [elements].
-    max_batch, max_kv_heads, max_group : int
-        Most sequences, key/value heads, and query heads per key/value head [-].
     dtypes : iterable of str
         Types of the elements.
     masks : iterable of {"full", "causal", "window", "documents", "blocks"}
@@ -56,6 +48,7 @@ def workloads(
         features are not combined.
     directions : iterable of {"forward", "backward", "both"}
         Directions to draw.
+    **sizes
 
     Raises
     ------
@@ -69,6 +62,7 @@ def workloads(
     >>> w.heads, w.kv_heads, w.q_len, w.kv_len, w.mask
     (2, 1, 1, 2, 'causal')
     """
+    check_names(workloads, sizes)
     choices = _known("directions", directions, get_args(Direction))
     names = known_features(features)
     if algorithm is not None:
@@ -85,11 +79,7 @@ def workloads(
     else:
         lacked = {}
     bounds = CallLimits(
-        max_len=as_integer("max_len", max_len),
-        max_width=as_integer("max_width", max_width),
-        max_batch=as_integer("max_batch", max_batch),
-        max_kv_heads=as_integer("max_kv_heads", max_kv_heads),
-        max_group=as_integer("max_group", max_group),
+        **{name: as_integer(name, value) for name, value in {**USUAL, **sizes}.items()},
         dtypes=_known("dtypes", dtypes, get_args(DType)),
         masks=known_kinds(masks),
         features=names,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -129,6 +130,7 @@ class LayerClock:
     ranked: dict[tuple[str | None, Linear], tuple[GemmTile, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    rated: dict[tuple[str, bool], tuple[Rates, Rates]] = field(default_factory=dict, compare=False, repr=False)
 
     def linear(self, *layers: Linear, products: str | None = None) -> Span:
         """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
@@ -218,9 +220,15 @@ class LayerClock:
 
     def rates_of(self, layer: Linear, products: str | None = None) -> tuple[Rates, Rates]:
         """Return the rates of the device, and those without the limits of a benchmark."""
-        of_library = products != IN_BLOCKS and not self.engines  # engines launch CUTLASS's kernels of fp8
-        derived = product_rates if of_library else rates
-        known = derived(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
+        in_blocks = products == IN_BLOCKS
+        kind = "fp8" if in_blocks else products or layer.dtype
+        if (kind, in_blocks) not in self.rated:
+            self.rated[kind, in_blocks] = self._rated(kind, in_blocks)
+        return self.rated[kind, in_blocks]
+
+    def _rated(self, kind: str, in_blocks: bool) -> tuple[Rates, Rates]:
+        derived = rates if in_blocks or self.engines else product_rates  # engines launch CUTLASS's kernels of fp8
+        known = derived(self.device, kind)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         warp = max(known.warp_matrix, known.peak * share)
         free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
@@ -240,8 +248,11 @@ class LayerClock:
 
     def _setting(self, known: Rates) -> Setting:
         """Describe the device for products, whose warps wait for no loads where matrix units are asynchronous."""
-        own = replace(self.parameters, step_clocks=0.0) if known.asynchronous else self.parameters
-        return Setting(known, PIPELINED, own)
+        return Setting(known, PIPELINED, self._without_steps if known.asynchronous else self.parameters)
+
+    @cached_property
+    def _without_steps(self) -> Parameters:
+        return replace(self.parameters, step_clocks=0.0)
 
     def _work(
         self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates

@@ -1,5 +1,8 @@
 from .flex_masks import block_mask_of as block_mask_of
 from .flex_masks import mask_of as mask_of
+from .judge_profile import JudgedAttention as JudgedAttention
+from .judge_profile import JudgedProfile as JudgedProfile
+from .judge_profile import judge_profile as judge_profile
 from .model_shapes import model_of as model_of
 from .operator_call import OperatorCall as OperatorCall
 from .operator_call import TensorArgument as TensorArgument

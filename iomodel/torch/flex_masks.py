@@ -38,12 +38,13 @@ def mask_of(
     """Evaluate a `mask_mod` function of FlexAttention, and return the mask of a call that hides the same pairs.
 
     The answer is exact: "full", "causal", a Window or Documents where one of them hides the same pairs, else a
-    BlockMask with the largest blocks that are visible or hidden as a whole, down to single pairs.
+    BlockMask with the largest blocks that are visible or hidden as a whole, down to single pairs. Without PyTorch the
+    function is evaluated on arrays of NumPy, which comparisons, arithmetic and lookups take alike.
 
     Parameters
     ----------
     mask_mod : function
-        A function of batch, head, query and key that returns a tensor of booleans, as for
+        A function of batch, head, query and key that returns booleans, as for
         `torch.nn.attention.flex_attention.create_block_mask`.
     q_len, kv_len : int
         Queries and keys [rows].
@@ -56,14 +57,13 @@ def mask_of(
     Raises
     ------
     InputError
-        PyTorch is not installed; the function captures tensors, fails, differs among sequences or heads, or returns
-        no booleans; there are too many pairs, or a table of blocks would be too large.
+        The function captures tensors or arrays, fails, needs PyTorch and lacks it, differs among sequences or heads,
+        or returns no booleans; there are too many pairs, or a table of blocks would be too large.
 
     Examples
     --------
     ``mask_of(lambda b, h, q, k: q >= k, 4096, 4096)`` is "causal".
     """
-    _torch("mask_of")
     queries, keys = as_integer("q_len", q_len), as_integer("kv_len", kv_len)
     if not callable(mask_mod):
         raise InputError(f"mask_mod: {shown(mask_mod)} given; allowed: a function of batch, head, query and key")
@@ -153,10 +153,16 @@ def _torch(name: str) -> Any:
     return torch
 
 
+def _arrays() -> tuple[type[Any], ...]:
+    """Return the types of tensors and arrays of the libraries that are installed."""
+    try:
+        return (_torch("mask_of").Tensor, np.ndarray)
+    except InputError:
+        return (np.ndarray,)
+
+
 def _captured(function: Any, depth: int = 0) -> Iterator[str]:
     """Name the tensors that a function captures, also through functions that it captures."""
-    import torch
-
     if depth > DEEPEST:
         return
     try:
@@ -166,7 +172,7 @@ def _captured(function: Any, depth: int = 0) -> Iterator[str]:
     values: Mapping[str, Any] = {**scope.globals, **scope.nonlocals}
     for name, value in values.items():
         for part in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(part, torch.Tensor):
+            if isinstance(part, _arrays()):
                 yield name
             elif inspect.isfunction(part):
                 yield from _captured(part, depth + 1)
@@ -174,22 +180,29 @@ def _captured(function: Any, depth: int = 0) -> Iterator[str]:
 
 def _evaluated(mask_mod: MaskMod, sequence: int, head: int, queries: int, keys: int) -> Visible:
     """Evaluate a function at all pairs of a sequence and a head."""
-    import torch
-
     table = np.empty((queries, keys), dtype=bool)
     step = max(1, ROWS // keys)
-    columns = torch.arange(keys, dtype=torch.int32)
+    evaluated = _on_tensors if len(_arrays()) > 1 else _on_arrays
     for start in range(0, queries, step):
-        rows = torch.arange(start, min(start + step, queries), dtype=torch.int32)
+        rows = np.arange(start, min(start + step, queries), dtype=np.int32)
         try:
-            visible = mask_mod(
-                torch.tensor(sequence, dtype=torch.int32), torch.tensor(head, dtype=torch.int32), rows[:, None], columns
-            )
-            visible = torch.broadcast_to(torch.as_tensor(visible), (len(rows), keys))
-            part = visible.numpy(force=True)
+            part = evaluated(mask_mod, sequence, head, rows, np.arange(keys, dtype=np.int32))
         except Exception as error:
             raise InputError(f"mask_mod: fails on tensors of queries and keys: {shown(error, limit=200)}") from error
         if part.dtype != np.bool_:
             raise InputError(f"mask_mod: values of type {part.dtype} returned; allowed: booleans")
         table[start : start + len(rows)] = part
     return Visible(table)
+
+
+def _on_tensors(mask_mod: MaskMod, sequence: int, head: int, rows: Any, columns: Any) -> Any:
+    import torch
+
+    first, second = (torch.tensor(number, dtype=torch.int32) for number in (sequence, head))
+    visible = mask_mod(first, second, torch.from_numpy(rows)[:, None], torch.from_numpy(columns))
+    return torch.broadcast_to(torch.as_tensor(visible), (len(rows), len(columns))).numpy(force=True)
+
+
+def _on_arrays(mask_mod: MaskMod, sequence: int, head: int, rows: Any, columns: Any) -> Any:
+    visible = mask_mod(np.int32(sequence), np.int32(head), rows[:, None], columns)
+    return np.broadcast_to(np.asarray(visible), (len(rows), len(columns)))

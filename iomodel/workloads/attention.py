@@ -37,7 +37,8 @@ class Attention(Call, Shape):
         Pass to compute; "both" is a forward pass followed by the backward pass.
     kv_dtype : str, optional
         Type of K and V in HBM, if different from `dtype`: a quantised cache, in "int4" and "nvfp4" (with a scale of one
-        byte for 16 elements of a row) too.
+        byte for 16 elements of a row) too. Two types, of K and of V, as "q8_0/q4_0", count with the mean of both sizes:
+        the sum of K and V is exact where both are loaded equally often, their shares are not.
     kv_scales : {"head", "token"}, optional
         Scales of a quantised cache: one fp32 number for K and one for V per head, or per key.
     page_size : int, optional

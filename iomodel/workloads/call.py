@@ -27,9 +27,40 @@ MaskName = Literal["full", "causal"]
 Direction = Literal["forward", "backward", "both"]
 BLOCK_CACHES = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18}
 """Bytes of a block of 32 elements of a cache of llama.cpp, scales and minima included (ggml/src/ggml-common.h)."""
-KV_QUARTERS: dict[str, int] = {
+PAIRED = ("fp32", "fp16", "bf16", *BLOCK_CACHES)
+"""Types of caches of which K and V may have two (`--cache-type-k`, `--cache-type-v` of llama.cpp)."""
+
+
+def halves(kv_dtype: str) -> tuple[str, str]:
+    """Return the types of K and of V.
+
+    >>> halves("q8_0/q4_0"), halves("fp8")
+    (('q8_0', 'q4_0'), ('fp8', 'fp8'))
+    """
+    keys, _, values = kv_dtype.partition("/")
+    return keys, values or keys
+
+
+class CacheSizes(dict[str, int]):
+    """Sizes of elements by types of caches. Two types, of K and of V, as "q8_0/q4_0", have the mean of both sizes."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and _is_pair(name))
+
+    def __missing__(self, name: str) -> int:
+        if not _is_pair(name):
+            raise KeyError(name)
+        return sum(self[half] for half in halves(name)) // 2
+
+
+def _is_pair(name: str) -> bool:
+    keys, values = halves(name)
+    return keys != values and keys in PAIRED and values in PAIRED
+
+
+KV_QUARTERS = CacheSizes({
     **{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18, **BLOCK_CACHES,
-}  # fmt: skip
+})  # fmt: skip
 """Size of an element of a K/V cache in HBM, in quarters of a bit. Those of nvfp4 include their scales, a byte for 16
 elements of a row, and those of blocks theirs; the scale and the zero point of a row of int4 are those of `kv_scales`.
 """
@@ -76,7 +107,7 @@ def with_mask(fields: Mapping[str, Any]) -> dict[str, Any]:
 Mask = Annotated[MaskName | Window | BlockMask | Documents, BeforeValidator(known_mask)]
 Switch = Annotated[bool, Field(strict=True)]
 ElementType = Annotated[DType, one_of(ELEMENT_SIZE)]
-CacheType = Annotated[KVType, one_of(KV_QUARTERS)]
+CacheType = Annotated[str, one_of(KV_QUARTERS)]
 Pass = Annotated[Direction, one_of(get_args(Direction))]
 FOLLOWERS = ("kv_heads", "kv_len", "value_dim", "kv_dtype", "kv_lens")
 CACHE_ONLY = ("latent", "kv_dtype", "head_scales", "token_scales", "paged")
@@ -134,13 +165,21 @@ class Call(Workload):
 
     @model_validator(mode="after")
     def _rows_of_whole_bytes(self) -> Self:
-        least = KV_MULTIPLE.get(self.kv_dtype, 1)
+        least = max(KV_MULTIPLE.get(half, 1) for half in halves(self.kv_dtype))
         for field, width in (("head_dim", self.head_dim), ("value_dim", self.value_dim)):
             if width % least:
                 raise InputError(
                     f"{field}: {width} given with kv_dtype = {self.kv_dtype}; allowed: a multiple of {least}, such as "
                     f"{-(-width // least) * least}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _two_types_have_equal_rows(self) -> Self:
+        if "/" in self.kv_dtype and (self.latent or self.value_dim != self.head_dim):
+            raise InputError(
+                f"kv_dtype: {self.kv_dtype} given for rows of K and of V that differ; allowed: one type for both"
+            )
         return self
 
     @model_validator(mode="after")
@@ -206,7 +245,7 @@ class Call(Workload):
 
     @property
     def kv_size(self) -> int:
-        """Size of an element of K and V in HBM, in quarters of a bit."""
+        """Size of an element of K and V in HBM, of two types the mean, in quarters of a bit."""
         return KV_QUARTERS[self.kv_dtype]
 
     @property
@@ -217,7 +256,7 @@ class Call(Workload):
     @property
     def narrowest(self) -> int:
         """Size of the narrowest element of Q, K, V and O in HBM, in quarters of a bit."""
-        return min(32 * self.element_size, self.kv_size)
+        return min(32 * self.element_size, *(KV_QUARTERS[half] for half in halves(self.kv_dtype)))
 
     @cached_property
     def features(self) -> tuple[str, ...]:

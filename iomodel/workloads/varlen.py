@@ -80,7 +80,14 @@ class VarlenAttention(Call, Mixed):
         return self
 
     @classmethod
-    def of_offsets(cls, cu_seqlens_q: Any, cu_seqlens_k: Any = None, seqused_k: Any = None, **fields: Any) -> Self:
+    def of_offsets(
+        cls,
+        cu_seqlens_q: Any,
+        cu_seqlens_k: Any = None,
+        seqused_k: Any = None,
+        block_table: Any = None,
+        **fields: Any,
+    ) -> Self:
         """Build a call from the arrays that kernels for packed sequences take.
 
         Parameters
@@ -89,13 +96,16 @@ class VarlenAttention(Call, Mixed):
             Lengths added up, from 0 on, of queries and of keys; those of the keys are those of the queries by default.
         seqused_k : sequence of int, optional
             Keys of each sequence, where these are in pages behind a table of blocks; in place of `cu_seqlens_k`.
+        block_table : array of int of shape (sequences, blocks), optional
+            Pages of each sequence, as vLLM passes them; rows may end in padding. A page that several sequences share
+            counts for each of them, as their blocks load it.
         **fields
             Other fields, such as `head_dim` and, with a table of blocks, `page_size`.
 
         Raises
         ------
         InputError
-            Lengths do not grow, or both arrays of keys are given.
+            Lengths do not grow, both arrays of keys are given, or a table of blocks is too small for the keys.
 
         Examples
         --------
@@ -107,7 +117,31 @@ class VarlenAttention(Call, Mixed):
             raise InputError("seqused_k: given beside cu_seqlens_k; allowed: one of the two")
         q_lens = lengths_of("cu_seqlens_q", cu_seqlens_q)
         keys = seqused_k if cu_seqlens_k is None else lengths_of("cu_seqlens_k", cu_seqlens_k)
-        return cls(q_lens=q_lens, **({} if keys is None else {"kv_lens": keys}), **fields)
+        call = cls(q_lens=q_lens, **({} if keys is None else {"kv_lens": keys}), **fields)
+        if block_table is not None:
+            call._check_blocks(block_table)
+        return call
+
+    def _check_blocks(self, block_table: Any) -> None:
+        """Raise InputError for a table of blocks that cannot hold the keys."""
+        if self.page_size is None:
+            raise InputError("page_size: none given with a block_table; allowed: keys of a block, such as 16")
+        try:
+            table = np.asarray(block_table)
+        except ValueError:  # ragged
+            table = np.empty(0)
+        least = -(-max(self.kv_lens) // self.page_size)
+        if table.ndim != 2 or table.dtype.kind not in "iu" or len(table) != len(self.kv_lens) or table.shape[1] < least:
+            raise InputError(
+                f"block_table: an array of shape {table.shape} given; allowed: integers of shape ({len(self.kv_lens)}, "
+                f"{least} or more), blocks of {self.page_size} keys for up to {max(self.kv_lens):,}"
+            )
+        held = np.arange(table.shape[1]) < -(-np.array(self.kv_lens)[:, None] // self.page_size)
+        if (table[held] < 0).any():
+            place = int(np.argmax((held & (table < 0)).any(axis=1)))
+            raise InputError(
+                f"block_table: row {place} ends before its {self.kv_lens[place]:,} keys; allowed: all of them"
+            )
 
     @cached_property
     def counted(self) -> tuple[IntArray, IntArray, IntArray]:

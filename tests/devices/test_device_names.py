@@ -21,8 +21,37 @@ REPORTED = {
     "AMD Radeon RX 7900 XTX": "rx-7900-xtx",
     "AMD Radeon AI PRO R9700": "radeon-ai-pro-r9700",
     "AMD Instinct MI300X": "mi300x",
+    "DGX Spark": "gb10",
+    "AMD Radeon 8060S": "strix-halo",
+    "M4 Max": "apple-m4-max",
+    "Apple M2 Ultra": "apple-m2-ultra",
 }
 """Names that nvidia-smi, rocm-smi and torch.cuda.get_device_name print, with ours."""
+
+
+MACS = {
+    "M1 16GB": (16, 11_453),
+    "apple-m2-max 32GB": (32, 22_906),
+    "M3 Pro 36 GB": (36, 28_991),
+    "Apple M4 Max 64GB": (64, 51_540),
+    "m4-max-128gb": (128, 103_079),
+}
+"""Names with the memory of the machine [GiB], and recommendedMaxWorkingSetSize in public logs of llama.cpp [MB]."""
+
+
+@pytest.mark.parametrize("name", MACS)
+def test_a_mac_has_the_memory_behind_its_name_and_its_gpu_a_share(name):
+    device = iomodel.hardware(name)
+    assert device.id is None
+    memory = device.memory.hbm
+    assert (memory.capacity.value, round(memory.capacity_reported.value / 1e6)) == (MACS[name][0] << 30, MACS[name][1])
+    planned = iomodel.planning.memory_plan("llama-3.2-1b", name, prompt=1024, output=128)
+    assert type(planned).from_json(planned.to_json()) == planned
+
+
+def test_a_plan_for_a_mac_asks_for_its_memory():
+    with pytest.raises(iomodel.errors.SpecError, match=r"apple-m4-max lacks it; .* as 'apple-m4-max 64GB'"):
+        iomodel.planning.memory_plan("llama-3.2-1b", "apple-m4-max", prompt=1024, output=128)
 
 
 @pytest.mark.parametrize("name", REPORTED)

@@ -168,7 +168,7 @@ def test_identities(name):
 
 def test_the_contract():
     gpu = hardware("h100-sxm5")
-    assert sum(not device.simulated for device in DEVICES.values()) == 92
+    assert sum(not device.simulated for device in DEVICES.values()) == 102
     assert {name for name, device in DEVICES.items() if device.simulated} == SIMULATED
     assert gpu.sram_per_block == 232448
     assert gpu.memory.hbm.bandwidth.value == 3.352e12
@@ -209,7 +209,7 @@ def test_simulated_figures_are_marked_and_never_mixed_with_real_ones():
         assert (("simulated",) in used) == (used == {("simulated",)}) == (name in SIMULATED), name
         assert device.name.startswith("Simulated ") == (name in SIMULATED)
         assert any(note.startswith("Simulated: ") for note in device.notes) == (name in SIMULATED)
-    assert "92 devices, and 3 simulated" in as_text(overview())
+    assert "102 devices, and 3 simulated" in as_text(overview())
 
 
 def test_the_simulated_devices():

@@ -104,23 +104,25 @@ def test_decimals_behind_a_comma(values: tuple[str, str]) -> None:
         assert (found.dram_read, found.dram_written, found.l2_bytes) == (58_731_520, 2_500_000, 7000)
 
 
-ROCM = {
-    "rocprof": "Index,KernelName,gpu-id,wgr,lds,FETCH_SIZE,WRITE_SIZE,DurationNs,BeginNs,EndNs\n"
-    '0,"void ck::kernel_batched<128, 64>(Args) [clone .kd]",4,256,0,1024.5000,512.0000,10500,100,10600\n',
-    "rocprofv3": '"Correlation_Id","Dispatch_Id","Agent_Id","Kernel_Name","Counter_Name","Counter_Value",'
-    '"Start_Timestamp","End_Timestamp"\n1,1,"Agent 4","ck::kernel_batched","FETCH_SIZE",1024.5,1000,11500\n'
-    '1,1,"Agent 4","ck::kernel_batched","WRITE_SIZE",512,1000,11500\n',
-    "Omniperf": "Dispatch_ID,GPU_ID,Kernel_Name,TCC_EA_RDREQ_sum,TCC_EA_RDREQ_32B_sum,TCC_EA_WRREQ_sum,"
-    "TCC_EA_WRREQ_64B_sum,Start_Timestamp,End_Timestamp\n0,4,ck::kernel_batched,16400,16,8200,8184,1000,11500\n",
-}
+REPORTS = Path(__file__).parent / "reports"
+"""Tables as the profilers write them, cut down to a kernel or two."""
+ROCM = ("rocprof", "rocprofv3", "omniperf", "omniperf-mi300")
 
 
 @pytest.mark.parametrize("tool", ROCM)
 def test_tables_of_amd_are_read_with_their_own_counters(tool: str) -> None:
-    (found,) = read_csv(ROCM[tool], "rocm.csv")
+    (found,) = read_report(REPORTS / f"{tool}.csv")
     assert "ck::kernel_batched" in found.kernel
     assert (found.dram_read, found.dram_written) == (1_049_088, 524_288)
     assert found.seconds == pytest.approx(10.5e-6)
+
+
+@pytest.mark.parametrize("page", ["details", "raw", "rules", "french"])
+def test_tables_of_nvidia_are_read_alike(page: str) -> None:
+    launches = read_report(REPORTS / f"ncu-{page}.csv")
+    assert {each.dram_read for each in launches} == {58_731_520}
+    assert {each.dram_written for each in launches} == {37_070_000}
+    assert all(each.seconds == pytest.approx(41.28e-6) for each in launches if page != "rules")
 
 
 def test_a_table_of_amd_without_counters_is_refused() -> None:

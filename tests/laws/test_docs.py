@@ -13,7 +13,6 @@ import iomodel.plots
 from iomodel.explorer.built import shipped_algorithms
 from iomodel.models.families import FAMILIES
 from iomodel.nests import tensors
-from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.language import Tensor
 from tests.support.docs_search import QUERIES
 from tests.support.public_names import MOVED, PUBLIC, ROOT
@@ -75,11 +74,7 @@ def literals(text: str) -> set[str]:
 
 
 def test_nomenclature_lists_the_alphabet() -> None:
-    documented = [
-        (name.strip("`"), plain(letter), meaning, unit)
-        for name, letter, meaning, unit in table(section("nomenclature.md", "Symbols"))
-    ]
-    assert documented == [(e.name, str(e.symbol), e.meaning, e.unit) for e in SHIPPED]
+    assert "```{symbols}\n" in section("nomenclature.md", "Symbols")
 
 
 def test_nomenclature_lists_the_tensors() -> None:

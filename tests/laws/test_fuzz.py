@@ -14,6 +14,7 @@ import iomodel
 from iomodel.cli.app import app
 from tests.fuzz import lines
 from tests.fuzz.campaign import SURFACES, Found, campaign, case
+from tests.fuzz.damaged import Excerpt, excerpts, outcome, variant
 from tests.fuzz.law import BrokenError, Case, answered, exit_of, held, one_line
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
@@ -32,6 +33,15 @@ def test_every_input_is_answered_or_refused_in_one_line(first: int) -> None:
         pass
     assert [f"--only {number}: {drawn.told[:300]}: {error!r:.300}" for number, drawn, error in found.broken] == []
     assert sum(found.outcomes.values()) == 100
+
+
+@pytest.mark.parametrize("excerpt", list(excerpts()), ids=lambda excerpt: excerpt.name)
+def test_a_damaged_public_file_is_read_or_refused_in_one_line(excerpt: Excerpt, tmp_path: Path) -> None:
+    refused = excerpt.name in ("model_index.json", "modules.json")  # folders of diffusers and sentence-transformers
+    assert outcome(excerpt, excerpt.content, tmp_path) == ("refused" if refused else "answered")
+    for number in range(15):
+        found, error = held(Case(excerpt.name, "", lambda: outcome(excerpt, variant(excerpt, 1, number), tmp_path)), 60)  # noqa: B023
+        assert (found in ("answered", "refused"), error) == (True, None), number
 
 
 def test_an_input_is_the_same_whatever_went_before() -> None:

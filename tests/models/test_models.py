@@ -369,7 +369,7 @@ def test_names_that_are_refused(tmp_path):
             model(wrong)
     with pytest.raises(SpecError, match="cannot be read"):
         model("no/such/config.json")
-    with pytest.raises(SpecError, match="a directory, not a YAML file"):
+    with pytest.raises(SpecError, match="a folder without config.json"):
         model(tmp_path)
     with pytest.raises(SpecError, match="cannot be read"):
         model("a/\0")

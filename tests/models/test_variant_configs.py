@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InputError, UnknownNameError
+from iomodel.errors import SpecError
 from iomodel.models.config import spec_of
 from iomodel.models.registry import model
 from tests.models.test_model_config import EXPERTS, LATENT, small
@@ -290,6 +291,41 @@ def test_params_of_mistral_are_the_shipped_models(tmp_path):
     assert (experts.parameters, experts.active_parameters) == (mixtral.parameters, mixtral.active_parameters)
     with pytest.raises(InputError, match="num_hidden_layers: 0 given"):
         model({**MISTRAL, "n_layers": 0})
+
+
+@pytest.mark.parametrize("name", ["intermediate_size", "num_attention_heads"])
+@pytest.mark.parametrize("entry", [[], [3], {}])
+def test_an_entry_of_a_layer_that_is_no_number_is_refused(name, entry):
+    config = small("llama")
+    with pytest.raises(InputError, match=rf"{name}\.0: .* given; allowed: a number"):
+        model({**config, name: [entry] * config["num_hidden_layers"]})
+
+
+def test_a_folder_is_read_by_the_file_that_describes_its_model(tmp_path):
+    """Folders as diffusers and sentence-transformers write them, and that of Mistral."""
+    with pytest.raises(SpecError, match=r"a folder without config\.json; allowed: the path of a config\.json"):
+        model(tmp_path)
+    (tmp_path / "params.json").write_text(json.dumps(MISTRAL), encoding="utf-8")
+    assert model(tmp_path) == model(tmp_path / "params.json")
+    texts = {
+        "diffusers/model_index.json": (
+            {"_class_name": "StableDiffusion3Pipeline", "vae": ["diffusers", "AutoencoderKL"]}, "diffusion"),
+        "diffusers/transformer/config.json": ({"_class_name": "SD3Transformer2DModel", "patch_size": 2}, "diffusion"),
+        "st/config.json": ({"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 384}, "an encoder"),
+        "st/1_Pooling/config.json": ({"word_embedding_dimension": 384, "pooling_mode_cls_token": False}, "a pooling"),
+        "st/sentence_bert_config.json": ({"max_seq_length": 256, "do_lower_case": False}, "settings of sentence-tr"),
+        "st/modules.json": ([{"idx": 0, "type": "sentence_transformers.models.Transformer"}], "in config.json beside"),
+        "st/generation_config.json": ({"_from_model_config": True, "bos_token_id": 1}, "settings of generation"),
+    }  # fmt: skip
+    for name, (content, kind) in texts.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content), encoding="utf-8")
+        for path in {file, file.parent if file.name in ("config.json", "model_index.json") else file}:
+            with pytest.raises((InputError, SpecError), match=kind) as error:
+                model(path)
+            assert "\n" not in str(error.value)
+            assert len(str(error.value)) < 300
 
 
 @pytest.mark.parametrize("name", ["Qwen/Qwen3-8B", "nobody/nothing-like-it"])

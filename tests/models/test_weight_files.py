@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError, model
-from iomodel.errors import SpecError
+from iomodel import Attention, InputError, cost, model, plan
+from iomodel.errors import SpecError, UnknownNameError
 from iomodel.models.weight_files import read_weights, weights_beside
 from tests.fuzz.law import answered
 from tests.support.damage import damaged
-from tests.support.inside import WEIGHT_SIZE
+from tests.support.inside import PAIRED, WEIGHT_SIZE
 
 
 def text(words):
@@ -158,6 +158,31 @@ def test_an_index_is_read_in_at_most_twice_the_time_of_its_json(tmp_path):
 def test_a_cache_in_blocks_takes_what_a_row_of_weights_takes(dtype):
     llama = model("llama-3-8b")
     assert llama.kv_bytes_per_token(dtype) == llama.kv_bytes_per_token("bf16") // 2 * WEIGHT_SIZE[dtype]
+
+
+@given(st.sampled_from(PAIRED), st.sampled_from(PAIRED))
+def test_a_cache_in_two_types_takes_half_of_each(keys, values):
+    llama = model("llama-3-8b")
+    pair = f"{keys}/{values}" if keys != values else keys
+    assert 2 * llama.kv_bytes_per_token(pair) == llama.kv_bytes_per_token(keys) + llama.kv_bytes_per_token(values)
+    call = {"q_len": 1, "kv_len": 4096, "heads": 8, "kv_heads": 2, "head_dim": 128}
+    pass_bytes = [
+        cost("flash2", Attention(**call, kv_dtype=each), {"block_q": 16, "block_kv": 64}).hbm_bytes
+        for each in (pair, keys, values)
+    ]
+    assert 2 * pass_bytes[0] == pass_bytes[1] + pass_bytes[2]
+
+
+def test_two_types_need_rows_of_one_width():
+    with pytest.raises(InputError, match="q8_0/q4_0 given for rows of K and of V that differ; allowed: one type"):
+        Attention(q_len=1, head_dim=128, value_dim=64, kv_dtype="q8_0/q4_0")
+    with pytest.raises(InputError, match="head_dim: 40 given with kv_dtype = fp16/q4_0; allowed: a multiple of 32"):
+        Attention(q_len=1, head_dim=40, kv_dtype="fp16/q4_0")
+    with pytest.raises(InputError, match="'q8_0/q4_0' given for deepseek-v3, whose rows of K and of V differ"):
+        plan("deepseek-v3", "b200", tp=8, prompt=2048, output=256, kv_dtype="q8_0/q4_0")
+    for wrong in ("q8_0/int4", "q8_0/q8_0", "q8_0/", "/"):
+        with pytest.raises(UnknownNameError, match="kv_dtype"):
+            model("llama-3-8b").kv_bytes_per_token(wrong)
 
 
 # What is refused

@@ -232,6 +232,8 @@ def test_an_error_names_the_layout_and_what_is_passed_over(capsys):
     ("line", "token", "tokens"),
     [
         ("llama-server -m llama-3-8b -c 32768 -ctk q8_0 -ctv q8_0", 65_536 * 34 // 32, 32_768),
+        ("llama-server -m llama-3-8b -c 32768 -ctk q8_0 -ctv q4_0", 32_768 * (34 + 18) // 32, 32_768),
+        ("llama-server -m llama-3-8b -c 32768 --cache-type-k q8_0", 32_768 * (34 + 64) // 32, 32_768),
         ("./build/bin/llama-server -hf bartowski/Meta-Llama-3-8B-Instruct-GGUF:Q4_K_M -c 32768 -np 4", 131_072, 8192),
         ("llama-cli -m Meta-Llama-3-8B-Q8_0.gguf -c 4096 --cache-type-k f32 --cache-type-v f32", 262_144, 4096),
     ],
@@ -243,11 +245,9 @@ def test_the_cache_of_llama_cpp_has_its_type_and_tokens(line, token, tokens):
     assert found.prompt + found.output == tokens
 
 
-def test_llama_cpp_reads_the_weights_of_a_gguf_name_and_refuses_two_types_of_a_cache():
+def test_llama_cpp_reads_the_weights_of_a_gguf_name():
     wide, narrow = (memory_plan(f"llama-server -m llama-3-8b{name}", "h100-sxm5") for name in ("", "-Q4_K_M.gguf"))
     assert narrow.memory.weights < 0.4 * wide.memory.weights
-    with pytest.raises(InputError, match="--cache-type-k and --cache-type-v given with two types"):
-        memory_plan("llama-server -m llama-3-8b -ctk q8_0 -ctv q4_0", "h100-sxm5")
     assert memory_plan("llama-server -m llama-3-8b -ngl 99 -fa", "h100-sxm5").assumed == (
         "without an effect on a plan: -fa; not followed, though memory or times change: -ngl",
     )

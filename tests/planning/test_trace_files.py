@@ -23,6 +23,7 @@ READ = {
     "azure-2023-code.csv": ([0, 0.052, 0.098189, 0.140684, 0.444994, 0.539187, 0.698571, 29.479069], 4808, 10),
     "azure-2023-conv.csv": ([0, 4.314579], 374, 44),
     "azure-2024-code.csv": ([0, 0.007405, 1.24007], 2162, 5),
+    "azure-2024-conv.csv": ([0, 0.007214, 86399.996041], 1452, 3),
     "mooncake-conversation.jsonl": ([0, 0, 3, 3, 5.999, 9], 6758, 500),
     "mooncake-tool.jsonl": ([0, 1.5, 4.5], 1100, 20),
     "burstgpt-1.csv": ([0, 40, 113], 472, 18),
@@ -123,6 +124,11 @@ TEXTS = {
     "lines": ('{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timest', "row 2 is no JSON"),
     "object": ('{"model": "x"}', "no list of requests in the file"),
     "hashes": ('{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": ["x"]}', "hash_ids that are no"),
+    "a hash": (
+        '{"timestamp": 0, "input_length": 5, "output_length": 5, "hash_ids": [1]}\n'
+        '{"timestamp": 1, "input_length": 5, "output_length": 5, "hash_ids": NaN}\n',
+        "hash_ids that are no list given; allowed: a list of integers",
+    ),
     "deep": ("[" * 100_000, "cannot be read"),
     "tokens": ('{"timestamp": 0, "input_length": 5.5, "output_length": 5}', "row 1, column prompt: 5.5 given"),
     "words": (

@@ -91,7 +91,7 @@ from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.time_shares import time_shares
 from iomodel.timing.work_at_point import demands
-from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, Call, DType, Mask
+from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, PAIRED, Call, DType, Mask
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS

@@ -97,9 +97,40 @@ def test_partial_and_full_blocks_are_visited() -> None:
     assert visited_blocks((8, 7, *partial, None, None, 4, 4, None)) == [(1, iomodel.BlockMask([[1, 0], [1, 1]], 4, 4))]
 
 
-def test_without_pytorch_a_function_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+SEEN = {
+    "causal": lambda b, h, q, k: q >= k,
+    "window": lambda b, h, q, k: (q >= k) & (q - k < 3),
+    "documents": lambda b, h, q, k: np.repeat([0, 1], 4)[q] == np.repeat([0, 1], 4)[k],
+    "prefix": lambda b, h, q, k: (k < 4) | (q >= k),
+    "full": lambda b, h, q, k: True,
+}
+MASKS = {
+    "causal": "causal",
+    "window": iomodel.Window(left=2, right=0),
+    "documents": iomodel.Documents([4, 4]),
+    "full": "full",
+}
+
+
+@pytest.mark.parametrize("kind", SEEN)
+def test_without_pytorch_a_function_is_evaluated_on_arrays(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(InputError, match=r"torch: not installed; mask_of needs it: pip install 'iomodel\[torch\]'"):
-        mask_of(lambda b, h, q, k: q >= k, 4, 4)
+    mask = mask_of(SEEN[kind], 8, 8, batch=2, heads=2)
+    assert mask == MASKS.get(kind, mask)
+    pairs = [[bool(SEEN[kind](0, 0, np.int32(q), np.int32(k))) for k in range(8)] for q in range(8)]
+    assert (seen(mask, 8, 8) == pairs).all()
+
+
+def test_a_function_that_needs_pytorch_or_captures_data_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    document = np.repeat([0, 1], 4)
+    documents = lambda b, h, q, k: document[q] == document[k]  # noqa: E731
+    with pytest.raises(InputError, match=r"captures a tensor \(document\), so it depends on data"):
+        mask_of(documents, 8, 8)
+    assert mask_of(documents, 8, 8, data=True) == iomodel.Documents([4, 4])
+    with pytest.raises(InputError, match=r"fails on tensors of queries and keys: .*'where'"):
+        mask_of(lambda b, h, q, k: q.where(k), 4, 4)
+    with pytest.raises(InputError, match="differs between sequence 0, head 0 and sequence 0, head 1"):
+        mask_of(lambda b, h, q, k: q >= k + h, 4, 4, heads=2)
     with pytest.raises(InputError, match="torch: not installed; TrafficMode"), iomodel.torch.TrafficMode():
         pass

@@ -77,6 +77,25 @@ def test_offsets_that_do_not_grow_are_refused(offsets):
         VarlenAttention.of_offsets(offsets, head_dim=8)
 
 
+def test_a_block_table_has_pages_for_all_keys():
+    table = np.array([[7, 3, 9], [2, -1, -1]], np.int32)
+    arguments = {"cu_seqlens_q": [0, 1, 2], "seqused_k": [40, 5], "head_dim": 8, "page_size": 16}
+    plain = VarlenAttention.of_offsets(**arguments)
+    assert VarlenAttention.of_offsets(**arguments, block_table=table) == plain
+    assert plain.sequences[0].page_size == 16
+    for wrong, message in (
+        (table[:, :2], r"shape \(2, 2\) given; allowed: integers of shape \(2, 3 or more\)"),
+        (table[:1], "shape"),
+        ([[1, 2], [3]], "shape"),
+        (table.astype(float), "shape"),
+        ([[7, 3, -1], [2, 0, 0]], "row 0 ends before its 40 keys"),
+    ):
+        with pytest.raises(InputError, match=f"block_table: .*{message}"):
+            VarlenAttention.of_offsets(**arguments, block_table=wrong)
+    with pytest.raises(InputError, match="page_size: none given with a block_table"):
+        VarlenAttention.of_offsets([0, 1], seqused_k=[4], block_table=[[0]], head_dim=8)
+
+
 def test_keys_are_given_once():
     with pytest.raises(InputError, match="seqused_k: given beside cu_seqlens_k"):
         VarlenAttention.of_offsets([0, 1], [0, 1], [1], head_dim=8)

@@ -20,7 +20,8 @@ def read_rocm(body: Iterable[list[str]], header: Sequence[str], where: str) -> l
     """Read the launches of a table of AMD's profilers: a column per counter, or a row per counter.
 
     FETCH_SIZE and WRITE_SIZE are in KiB (rocprof --list-derived). Without them, bytes follow from the requests of the
-    L2 to memory: 32 or 64 B each (TCC_EA_RDREQ, TCC_EA_WRREQ; MI200 performance counters, docs of ROCm).
+    L2 to memory: 32 or 64 B each (TCC_EA_RDREQ, TCC_EA_WRREQ; MI200 performance counters, docs of ROCm), and 128 B of
+    those that TCC_BUBBLE counts (MI300 performance counters).
     """
     name = next(header.index(each) for each in OTHER_NAMES if each in header)
     launch = next((header.index(each) for each in LAUNCHES if each in header), None)
@@ -50,12 +51,12 @@ def _named(values: Mapping[str, float]) -> dict[str, float]:
     """Give counters the names of those of Nsight Compute: bytes, sectors of 32 B, and seconds."""
     sums = {name.removesuffix("_sum").replace("TCC_EA0_", "TCC_EA_"): value for name, value in values.items()}
     found: dict[str, float] = {}
-    reads, wide = sums.get("TCC_EA_RDREQ"), sums.get("TCC_EA_RDREQ_32B", 0.0)
+    reads, short, long = sums.get("TCC_EA_RDREQ"), sums.get("TCC_EA_RDREQ_32B", 0.0), sums.get("TCC_BUBBLE", 0.0)
     writes, whole = sums.get("TCC_EA_WRREQ"), sums.get("TCC_EA_WRREQ_64B")
     if "FETCH_SIZE" in sums:
         found[READ] = KIB * sums["FETCH_SIZE"]
     elif reads is not None:
-        found[READ] = 32 * wide + 64 * (reads - wide)
+        found[READ] = 32 * short + 64 * (reads - short - long) + 128 * long
     if "WRITE_SIZE" in sums:
         found[WRITE] = KIB * sums["WRITE_SIZE"]
     elif writes is not None and whole is not None:

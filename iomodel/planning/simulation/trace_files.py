@@ -350,6 +350,8 @@ def _columns(
             read[name].append(_converted(chunk, name, column, first, foreign))
         if hashes is not None:
             lists = [hashes.of(row) or () for row in chunk]
+            if not all(isinstance(entry, list | tuple) for entry in lists):
+                raise InputError("trace: hash_ids that are no list given; allowed: a list of integers")
             counts.append(np.fromiter(map(len, lists), np.int64, len(lists)))
             ids.append(_whole(chain.from_iterable(lists), int(counts[-1].sum())))
         first += len(chunk)

@@ -28,7 +28,7 @@ from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import KV_MULTIPLE
+from iomodel.workloads.call import KV_MULTIPLE, halves
 from iomodel.workloads.masks.documents import Documents
 
 MOST = 1 << 14
@@ -142,9 +142,9 @@ class AttentionClock:
         It runs beside the loads and the products, as that of weights does.
         """
         rate = rates(self.device, call.dtype).fp32
-        if rate is None or call.kv_dtype not in KV_MULTIPLE:
-            return 0.0
-        return (cost.reads.get("K", 0) + cost.reads.get("V", 0)) * self.parameters.convert_ops / rate
+        narrow = (name for name, half in zip("KV", halves(call.kv_dtype), strict=True) if half in KV_MULTIPLE)
+        elements = sum(cost.reads.get(name, 0) for name in narrow)
+        return 0.0 if rate is None else elements * self.parameters.convert_ops / rate
 
     def _options(self, algorithm: Algorithm, call: Attention) -> Iterator[dict[str, Any]]:
         """List options to try: packed groups of heads, and keys split among blocks, if there are few rows."""

@@ -101,7 +101,7 @@ def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
     known = {
         "linear_dtype": PRODUCTS,
         "dtype": tuple(ELEMENT_SIZE),
-        "kv_dtype": tuple(KV_QUARTERS),
+        "kv_dtype": KV_QUARTERS,
         "weight_dtype": tuple(weights),
     }
     for field, names in known.items():
@@ -111,11 +111,19 @@ def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
 
 
 def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
-    """Raise InputError for a cache in int4 of rows that are both K and V: no engine keeps these with a zero point."""
-    shared = any(layer.attention and (layer.attention.latent or layer.attention.tied_kv) for layer in spec.counted)
+    """Raise InputError for a cache in int4, or in two types, of rows that are both K and V or of two widths.
+
+    No engine keeps the former with a zero point.
+    """
+    kept = [layer.attention for layer in spec.counted if layer.attention is not None]
+    shared = any(attention.latent or attention.tied_kv for attention in kept)
     if kv_dtype == "int4" and shared:
         raise InputError(
             f"kv_dtype: int4 given for {spec.label}, whose rows are both K and V; allowed: bf16, fp8, nvfp4"
+        )
+    if "/" in str(kv_dtype) and (shared or any(attention.head_dim != attention.value_dim for attention in kept)):
+        raise InputError(
+            f"kv_dtype: {shown(kv_dtype)} given for {spec.label}, whose rows of K and of V differ; allowed: one type"
         )
 
 

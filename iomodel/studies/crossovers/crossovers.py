@@ -12,10 +12,10 @@ import numpy as np
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
-from iomodel.common.quantities import quantity
 from iomodel.common.validation import as_choice, as_integer, as_mapping
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
+from iomodel.placement.budget import budget_in, takes_budget
 from iomodel.studies.crossovers.contenders import METRICS, axis_for, contenders
 from iomodel.studies.crossovers.crossovers_result import KEPT, Crossover, Crossovers
 from iomodel.studies.crossovers.curves import Curve, CurveValues, runs
@@ -30,6 +30,7 @@ SOLVED = 1 << 17
 
 
 @strict
+@takes_budget
 def crossovers(
     algorithms: Sequence[Any],
     workload: Attention,
@@ -38,9 +39,6 @@ def crossovers(
     over: str = "length",
     metric: str = "bytes",
     tiles: Mapping[str, int] | None = None,
-    sram_bytes: int | str | None = None,
-    sram_elements: int | None = None,
-    alignment: int | None = None,
     start: int = 1,
     limit: int | None = None,
     step: int = 1,
@@ -68,10 +66,6 @@ def crossovers(
         Tiles for every algorithm that takes them [rows]. An algorithm without tiles is compared at its best tiles at
         every point: those of least traffic within the budget, or those of least time. Without a budget, standard
         attention makes its ideal passes.
-    sram_bytes, sram_elements : int, optional
-        A bare budget in place of a device, as in :func:`iomodel.solve`.
-    alignment : int, optional
-        Tiles are multiples of it [rows].
     start : int
         The first point.
     limit : int, optional
@@ -115,14 +109,8 @@ def crossovers(
     as_choice("metric", metric, METRICS)
     axis = axis_for(over, workload)
     grid = _grid(start, limit, step, axis.limit)
-    device = None if hardware is None else as_device(hardware)
-    budget = {
-        "hardware": device,
-        "sram_bytes": quantity("sram_bytes", sram_bytes),
-        "sram_elements": sram_elements,
-        "alignment": alignment,
-    }
-    budget = {name: value for name, value in budget.items() if value is not None}
+    budget = {} if hardware is None else {"hardware": as_device(hardware)}
+    budget |= budget_in(options)
     shared = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     compared = contenders(algorithms, workload, shared, options, timed=metric == "time")
     curves = [Curve(contender, workload, axis, metric, budget) for contender in compared]

@@ -1,0 +1,134 @@
+"""Traces of PyTorch's profiler: attention is found, timed and judged, and damaged traces are refused."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel import Attention, InputError, estimate
+from iomodel.torch.judge_profile import judge_profile
+from iomodel.torch.profile_trace import is_profile, read_profile
+from tests.fuzz.law import answered
+from tests.support.damage import damaged
+from tests.support.inside import main
+
+HERE = Path(__file__).parent / "profiles"
+FILES = sorted(HERE.iterdir())
+"""Excerpts in the layout that Kineto writes (libkineto/src/output_json.cpp; test/inductor/test_analysis.py of PyTorch).
+The three times of the first are those of a public benchmark of scaled_dot_product_attention on a GB10 with torch 2.9;
+those of FlashAttention's own operators have the positions of flash_attn_interface.py and drawn times."""
+GB10, LIBRARY = HERE / "sdpa-gb10.json", HERE / "flash-attn-a100.json"
+
+
+def changed(path, edit, tmp_path):
+    data = json.loads(path.read_text(encoding="utf-8"))
+    for event in data["traceEvents"]:
+        edit(event)
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
+    return file
+
+
+def test_nested_operators_are_one_call_with_the_time_of_its_kernel():
+    profile = read_profile(GB10)
+    (calls,) = profile.calls
+    assert (profile.device, calls.count, calls.implementation) == ("NVIDIA GB10", 3, "flash-attention-2")
+    assert calls.seconds == pytest.approx(13.4932e-3)
+    assert profile.gpu_seconds == pytest.approx((13493.2 + 13451.0 + 13974.9 + 3 * 1480) * 1e-6)
+
+
+def test_a_call_is_estimated_with_the_kernels_of_its_symbol():
+    (call,) = judge_profile(GB10).calls
+    wanted = estimate(
+        "flash2", Attention(batch=4, heads=32, q_len=4096, head_dim=128, dtype="fp16"), "gb10",
+        implementation="flash-attention-2",
+    )  # fmt: skip
+    assert (call.predicted, (call.low, call.high)) == (wanted.seconds, wanted.error)
+    assert call.inside
+    assert judge_profile(GB10, "a100-sxm4-80gb").calls[0].predicted != wanted.seconds
+
+
+def test_both_passes_of_flash_attention_are_judged_and_packed_sequences_named():
+    judged = judge_profile(LIBRARY)
+    found = {call.workload.direction: call for call in judged.calls}
+    assert found["backward"].measured == pytest.approx((4.2 + 45.1 + 4.9) * 1e-6)
+    assert found["forward"].workload == Attention(
+        batch=2, heads=16, kv_heads=4, q_len=512, head_dim=64, mask="causal", dtype="bf16"
+    )
+    assert judged.left_out[0].startswith("'flash_attn::_flash_attn_varlen_forward': lengths are in a tensor")
+    assert 0.8 < judged.share < 0.9
+
+
+def test_a_window_and_a_kernel_that_is_not_on_file(tmp_path):
+    def edit(event):
+        if event["name"] == "flash_attn::_flash_attn_forward":
+            event["args"]["Concrete Inputs"][5:8] = ["True", "127", "0"]
+        event["name"] = event["name"].replace("flash_fwd_kernel", "own_kernel")
+
+    judged = judge_profile(changed(LIBRARY, edit, tmp_path))
+    (call,) = (call for call in judged.calls if call.workload.direction == "forward")
+    assert (call.workload.mask.left, call.workload.mask.right) == (127, 0)
+    assert judged.notes[0].endswith(f"is not on file; timed as {call.implementation}")
+
+
+@pytest.mark.parametrize("key", ["correlation", "External id"])
+def test_either_number_finds_the_operator_of_a_kernel(key, tmp_path):
+    assert read_profile(changed(GB10, lambda event: event["args"].pop(key, None), tmp_path)).calls[0].count == 3
+
+
+def test_a_packed_trace_is_known_by_its_events(tmp_path):
+    file = tmp_path / "trace.json.gz"
+    file.write_bytes(gzip.compress(GB10.read_bytes()))
+    assert is_profile(file)
+    assert read_profile(file).calls == read_profile(GB10).calls
+    assert not is_profile(tmp_path / "none")
+
+
+def test_the_command_takes_a_trace(capsys):
+    assert main(["judge", str(LIBRARY), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hardware"] == "a100-sxm4-80gb"
+    assert main(["judge", str(LIBRARY), "--engine", "vllm"]) == 2
+    assert "engine: given with a trace of PyTorch's profiler" in capsys.readouterr().err
+
+
+def test_a_trace_without_shapes_says_how_to_record_them(tmp_path):
+    file = changed(GB10, lambda event: event["args"].pop("Input Dims", None), tmp_path)
+    with pytest.raises(InputError, match=r"no shapes of its inputs in the file; allowed: torch\.profiler\.profile"):
+        judge_profile(file)
+
+
+TEXTS = {
+    "{": "cannot be read",
+    '{"traceEvents": 3}': "no list traceEvents",
+    '{"traceEvents": []}': "no operator of attention",
+    "[" * 100_000: "cannot be read",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_another_file_is_refused_in_one_line(text, tmp_path):
+    file = tmp_path / "trace.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=TEXTS[text]) as caught:
+        judge_profile(file, "h100-sxm5")
+    assert "\n" not in str(caught.value)
+
+
+def test_kernels_of_graphs_have_no_operator(tmp_path):
+    def edit(event):
+        event["cat"] = {"cuda_runtime": "other", "cpu_op": "cpu_op", "kernel": "kernel"}.get(event.get("cat"), "")
+        event["args"].pop("External id", None)
+
+    with pytest.raises(InputError, match=r"no kernel of an operator of attention in the file; .* without graphs"):
+        judge_profile(changed(GB10, edit, tmp_path))
+
+
+@given(data=st.data())
+def test_a_damaged_trace_is_read_or_refused_in_one_line(data, tmp_path_factory):
+    content = data.draw(st.sampled_from(FILES)).read_bytes()
+    file = tmp_path_factory.getbasetemp() / "damaged"
+    file.write_bytes(damaged(data, content, 40, [b"9" * 400, b"null", b"[", b"-1", b"\x00", b"[]"], longest=9))
+    assert answered(lambda: judge_profile(file)) in ("answered", "refused")
