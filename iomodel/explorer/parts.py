@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +159,13 @@ def numbered(data: Any, numbers: Mapping[str, Mapping[int, int] | Sequence[int]]
     return [numbered(value, numbers) for value in data] if isinstance(data, list | tuple) else data
 
 
-@cache
+@lru_cache(maxsize=256)
 def state_of(name: str) -> str:
     """Return the state of the sources that the part of an algorithm follows from."""
     return f"{sympy.__version__} {derived.digest(*FORMULAS, *_modules(find_algorithm(name)))}"
 
 
-@cache
+@lru_cache(maxsize=8)
 def state_of_plans(names: tuple[str, ...]) -> str:
     """Return the state of the sources of the plans, without those of algorithms that no plan asks."""
     text = "".join(

@@ -43,7 +43,7 @@ def cheapest_point(
         if nearest is None or late < nearest[0]:
             nearest = late, point, reached
     if nearest is None:
-        raise InputError(f"percentile: {percentile!r} given; allowed: with layouts of tensor parallelism alone")
+        raise InputError(f"percentile: {percentile!r} given; allowed: with layouts that have no pipeline")
     raise missed(targets, nearest[2], "point", f" ({nearest[1].where})", f" ({percentile})")
 
 

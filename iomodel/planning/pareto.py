@@ -78,7 +78,7 @@ def pareto(
         Types to choose from; by default those of the service.
     percentile : {"p50", "p90", "p99"}, optional
         Percentile that has to keep the targets too, in a simulation of as many clients as the batch has requests. It
-        includes queueing, and needs tensor parallelism alone.
+        includes queueing, and needs layouts without a pipeline.
     power_utilization : float
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
     replica_devices : int, optional

@@ -127,7 +127,7 @@ def test_a_changed_copy_of_a_shipped_algorithm_is_built_anew() -> None:
 def test_all_that_a_release_carries_of_an_algorithm_is_derived_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     written: dict[str, object] = {}
     monkeypatch.setattr(derived, "read", lambda _: None)
-    monkeypatch.setattr(derived, "write", written.__setitem__)
+    monkeypatch.setattr(derived, "write", lambda name, data, _=None: written.__setitem__(name, data))
     monkeypatch.setattr(derived, "pending", None)
     found = algorithm("tiled_query")
     for cached in (store._table, tally, demands, parts_for, counts_of):

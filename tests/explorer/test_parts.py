@@ -11,12 +11,12 @@ from random import Random
 import pytest
 from sympy import Dummy
 
-from iomodel.common import derived
 from iomodel.explorer import parts
 from iomodel.explorer.built import shipped_algorithms
 from iomodel.explorer.call_kinds import answer, kinds
 from iomodel.explorer.parts import Merged, kept, part, state_of, state_of_plans
 from iomodel.explorer.typeset import Typeset
+from tests.support.inside import derived
 
 NAMES = tuple(shipped_algorithms())
 

@@ -13,11 +13,10 @@ import iomodel
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.report_data import report_data
-from iomodel.integrations.nsight.csv_report import read_csv
-from iomodel.planning.benchmark_files import read_benchmark
 from tests.explorer.test_explorer import run_node
 from tests.integrations.test_audit import details, raw
 from tests.support.browser import Opened, opening
+from tests.support.inside import read_benchmark, read_csv
 
 RESULTS = Path(__file__).parents[1] / "planning" / "results"
 READ, WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"

@@ -50,6 +50,7 @@ from iomodel.devices.rates import has_rates, rates
 from iomodel.errors import AmbiguousNameError, MissingRateError, shown
 from iomodel.errors.synonyms import ABSENT, SAME, key, known, meant, same
 from iomodel.errors.synonyms import LIKELY as LIKELY_MEANT
+from iomodel.integrations.nsight.csv_report import read_csv
 from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
@@ -75,6 +76,7 @@ from iomodel.placement.implementations import implementation_for, implementation
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
 from iomodel.placement.triton_launch import compiled_fit, repeats
+from iomodel.planning.benchmark_files import read_benchmark
 from iomodel.planning.service import as_service
 from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families
