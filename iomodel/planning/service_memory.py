@@ -335,7 +335,7 @@ class RequestMemory:
         for layer, repeats in counted.items():
             token, every = repeats * self.cache(layer, 1, paged=False), repeats * self.cache(layer, tokens)
             whole += every
-            if layer.attention is not None and (layer.attention.window or layer.attention.chunk):
+            if layer.attention is not None and layer.attention.reach is not None:
                 narrow, kept = narrow + token, kept + every
             else:
                 wide += token
