@@ -32,6 +32,12 @@ def whole() -> Path:
 
 
 @pytest.fixture(scope="module")
+def file(whole: Path) -> Path:
+    """The page of all algorithms, unless a test file has one of its own."""
+    return whole
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as found:
         yield found

@@ -34,12 +34,6 @@ def points() -> list[Drawn]:
 
 
 @pytest.fixture(scope="module")
-def file(whole: Path) -> Path:
-    """The page of all algorithms."""
-    return whole
-
-
-@pytest.fixture(scope="module")
 def plain(browser: Any, file: Path) -> Iterator[Opened]:
     """The page as it opens, opened once for all faulty links."""
     with opening(browser, file) as at:

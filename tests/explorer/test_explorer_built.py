@@ -28,12 +28,6 @@ WORDS = (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def file(whole: Path) -> Path:
-    """The page of all algorithms."""
-    return whole
-
-
-@pytest.fixture(scope="module")
 def shown(browser: Any, file: Path) -> Iterator[Opened]:
     """The page, opened once for all plans."""
     with opening(browser, file) as at:

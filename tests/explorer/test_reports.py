@@ -108,12 +108,6 @@ def test_the_page_reads_what_the_library_reads(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def file(whole: Path) -> Path:
-    """The page of all algorithms."""
-    return whole
-
-
-@pytest.fixture(scope="module")
 def shown(browser: Any, file: Path) -> Iterator[Opened]:
     """A call on the page, opened once for all reports."""
     with opening(browser, file) as at:
