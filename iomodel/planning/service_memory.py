@@ -190,7 +190,7 @@ class Fit(Record):
 
 
 @lru_cache(maxsize=1024)
-def whole(attention: AttentionLayer) -> AttentionLayer:
+def unbounded(attention: AttentionLayer) -> AttentionLayer:
     """Return a layer whose cache keeps every token."""
     return attention.model_copy(update={"window": None, "chunk": None})
 
@@ -251,7 +251,7 @@ class RequestMemory:
         if attention is None:
             return 0
         if self.engine is not None and self.engine.keeps_windows and attention.reach is not None:
-            attention = whole(attention)
+            attention = unbounded(attention)
         page = self.page if paged else None
         return self._rows(attention, self._held(tokens), page) + self._keys(attention, tokens, page)
 
