@@ -16,7 +16,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import iomodel
+from benchmarks.solve_many import best
 from iomodel.models.weight_files import read_weights
 from iomodel.planning.simulation.arrivals import read_trace
 
@@ -76,23 +76,13 @@ def written(folder: Path, name: str, requests: int) -> Path:
     return path
 
 
-def seconds(call: Callable[[], Any], runs: int = 1) -> float:
-    """Return the least CPU time of some runs [s]."""
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
 def traces(folder: Path, requests: int) -> None:
     """Print the time of reading each trace beside that of simulating it."""
     iomodel.simulate(MODEL, GPU, prompt=512, output=64, load=LOAD, requests=256)  # the table of steps, and compilation
     for name in FORMATS:
         path = written(folder, name, requests)
-        reading = seconds(lambda path=path: read_trace(path, timed=True))  # type: ignore[misc]
-        whole = seconds(lambda path=path: iomodel.simulate(MODEL, GPU, arrivals=path, batch=256))  # type: ignore[misc]
+        reading, _ = best(lambda path=path: read_trace(path, timed=True), 1)  # type: ignore[misc]
+        whole, _ = best(lambda path=path: iomodel.simulate(MODEL, GPU, arrivals=path, batch=256), 1)  # type: ignore[misc]
         simulating = whole - reading
         size = path.stat().st_size / 1e6
         print(
@@ -113,7 +103,7 @@ def index(folder: Path) -> None:
         with path.open(encoding="utf-8") as file:
             return json.load(file)
 
-    loaded, own = seconds(plain, 7), seconds(lambda: read_weights(str(path)), 7)
+    (loaded, _), (own, _) = best(plain, 7), best(lambda: read_weights(str(path)), 7)
     ratio = own / loaded
     print(f"index of {TENSORS:,} tensors: read {own:.3f} s, json.load {loaded:.3f} s, ratio {ratio:.2f} (allowed: 2)")
 
