@@ -18,6 +18,16 @@ R = Symbol("R", integer=True, nonnegative=True)
 """Elements of dQ, dK and dV over all batches and heads."""
 G = Symbol("G", integer=True, positive=True)
 """Groups of heads that share their keys, over all batches."""
+L = Symbol("L", integer=True, nonnegative=True)
+"""The query rows over all batches and heads, if each of them sees every key; 0 otherwise."""
+
+
+def stayed(product: Expr) -> Expr:
+    """Return the bound for outputs that stay on chip while more keys than fit pass."""
+    beyond = 4 * N_k * (d + d_v) - 5 * M
+    spilled = (product * beyond + 2 * M * (d + d_v) * d_v) / Max(1, beyond - 2 * M)
+    kept = (1 + sqrt(Max(0, 1 - 4 * spilled / M))) / 2
+    return Piecewise((A * product / M + kept**2 * d_v * L / 2, (beyond > 2 * M) & (16 * spilled <= 3 * M)), (0, True))
 
 
 def formed(product: Expr) -> Expr:
@@ -33,10 +43,13 @@ def formed(product: Expr) -> Expr:
 
 
 FORMULAS: dict[str, Expr] = {
-    "exact": Max(2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A, formed((d + d_v) ** 2)),
+    "exact": Max(
+        2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A, formed((d + d_v) ** 2), stayed((d + d_v) ** 2)
+    ),
     "exact-backward": Max(
         formed((2 * d + d_v) * (2 * d + 2 * d_v)),
         formed((2 * d + d_v) * (2 * d + 2 * d_v) + d * (d + d_v)).subs(M, M + 1) - R,
+        A * (Rational(1299, 250) * d + 4 * d_v) / sqrt(M) - Rational(111, 25) * A - 2 * M,
     ),
     "recomputed": formed(d**2 + 2 * d * d_v + d_v),
     "recomputed-backward": formed((d + d_v) * (3 * d + d_v) + (d + 1) * d_v),

@@ -39,11 +39,15 @@ class Pairs:
     width: int
     key_values: int
     value_width: int
-    units: int = 1
     gradients: int = 0
     """The elements of dQ, dK and dV of a backward pass."""
     groups: Sequence[tuple[int, int]] = ()
     """Groups of heads that share their keys, in the order of pairs: how many so far, and minus the pairs of each."""
+    rows: int = 0
+    """The query rows over all heads, if each of them sees every key of its sequence."""
+    keys: int = 0
+    """The keys of the shortest sequence."""
+    units: int = 1
 
     def filling(self, product: int, size: int) -> int:
         """Count the groups whose pairs of indices fill a memory of `size` from empty; see :func:`filled`."""
@@ -76,24 +80,73 @@ def created(w: Pairs, size: int) -> int:
 def created_in_bytes(w: Pairs, widths: tuple[int, int], size: int) -> int:
     """Return the bound of :func:`created` in bytes, for Q and O and for K and V of two widths [B]."""
     narrow, wide = min(widths), max(widths)
-    weight, shared = narrow * widths[0] * widths[1], 1 if w.key_values else 2
+    phases = _phases_of_latent if not w.key_values else _phases
+    least = phases(w, size, narrow * widths[0] * widths[1], narrow)
+    return (2 * size - wide + 1) * (least - w.units) - narrow * w.count
+
+
+def _phases(w: Pairs, size: int, weight: int, _: int) -> int:
+    return _ceil(w.count * (w.width + w.value_width), max(1, isqrt(size**3 // weight)))
+
+
+def _phases_of_latent(w: Pairs, size: int, weight: int, narrow: int) -> int:
+    """Return the larger of two bounds: for pairs formed and used in any phase, and for each in one at most."""
     products = w.count * (w.width + w.value_width)
-    phases = _ceil(products, max(1, isqrt(shared * size**3 // weight)))
-    return (2 * size - wide + 1) * (phases - w.units) - narrow * w.count
+    any_phase = _ceil(products, max(1, isqrt(2 * size**3 // weight)))
+    root = _above_root(size**3, weight)
+    lost = 21 * narrow * w.count * root  # 21/40 exceeds 0.52448, the most that a pair adds
+    return max(any_phase, _ceil((40 * products * size << PRECISION) - lost, 40 * size * root))
+
+
+def _above_root(cube: int, weight: int = 1) -> int:
+    return isqrt((cube << 2 * PRECISION) // weight) + 1
+
+
+PRECISION = 20
+"""Binary places of the square root of a cube."""
+
+
+def created_backward(w: Pairs, size: int) -> int:
+    """Bound the accesses of a backward pass from phases of loads and creations; at most 0 where it says nothing."""
+    root = _above_root(size**3)
+    products = (1299 * w.width + 1000 * w.value_width) * size << PRECISION  # 1299/500 for 3 sqrt(3) / 2
+    phases = _ceil(w.count * (products - 610 * root), 500 * size * root)
+    return 2 * size * (phases - w.units) - 2 * w.count
 
 
 def formed(w: Pairs, product: int, size: int) -> int:
     """Bound the accesses of pairs that bring `product` pairs of indices together each, in `size` elements."""
     if 3 * size >= 4 * product:  # Y = M is the best
         return filled(w.count * product, w.filling(product, size), size)
-    root = isqrt(4 * product * size)
-    arrivals = {size, 2 * product - size // 2, 2 * product - -(-size // 2), root, root + 1}
-    return max(with_arrivals(w.count, product, size, many) for many in arrivals if many > 0)
+    if size >= 12 * product - isqrt(128 * product**2):
+        many = 2 * product - _ceil(size, 2)
+    else:
+        many = isqrt(4 * product * size)
+    return max(with_arrivals(w.count, product, size, many), with_arrivals(w.count, product, size, many + 1))
 
 
 def filled(together: int, groups: int, size: int) -> int:
     """Return the bound for pairs of indices of which each of some groups fills a memory of `size` from empty."""
     return _ceil(16 * together + 15 * groups * size**2, 16 * size)
+
+
+def stayed(w: Pairs, product: int, size: int) -> int:
+    """Bound the accesses where each row sees more keys than fit, and an output that stays for all takes their room.
+
+    Theorem 9 of `docs/paper.md`, with the shortest phases of at most `size` / 4 arrivals; 0 where none are allowed.
+    """
+    unit = w.width + w.key_values
+    beyond = 4 * w.keys * unit - 5 * size  # 4 kappa, for phases of size / 4 arrivals
+    if not w.rows or beyond <= 2 * size:
+        return 0
+    spilled = _ceil(product * beyond + 2 * size * unit * w.value_width, beyond - 2 * size)
+    if 16 * spilled > 3 * size:
+        return 0
+    many = _ceil(size - isqrt(size**2 - 4 * spilled * size), 2)
+    if 4 * many > size:
+        return 0
+    gained = (size - many) ** 2 * w.value_width * w.rows
+    return _ceil(2 * w.count * product * size + gained, 2 * size**2)
 
 
 def with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
@@ -127,12 +180,14 @@ def _with_weight(pairs: int, weighed: int, size: int, many: int, spilled: Fracti
 
 
 def _exact(w: Pairs, size: int) -> int:
-    return max(created(w, size), formed(w, index_pairs("exact", w), size))
+    product = index_pairs("exact", w)
+    return max(created(w, size), formed(w, product, size), stayed(w, product, size))
 
 
 def _exact_backward(w: Pairs, size: int) -> int:
     once = formed(w, index_pairs("exact-backward", w), size)
-    return max(once, formed(w, index_pairs_twice(w), size + 1) - w.gradients)
+    twice = formed(w, index_pairs_twice(w), size + 1) - w.gradients
+    return max(once, twice, created_backward(w, size))
 
 
 def _row_atomic_backward(w: Pairs, size: int) -> int:
@@ -185,11 +240,11 @@ def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], 
 
 
 @lru_cache(maxsize=256)
-def classes_of(classes: frozenset[str], direction: str, latent: bool = False) -> frozenset[str]:
-    """Return the classes whose proofs hold for a direction: of one pass, and some need separate K and V."""
+def classes_of(classes: frozenset[str], direction: str, latent: bool = False) -> Sequence[str]:
+    """Return the classes, by name, whose proofs hold for a direction: of one pass, and some need separate K and V."""
     backward = {name for name in VALUES if name.endswith("backward")}
     proved = {"forward": VALUES.keys() - backward, "backward": backward}
     if latent:
         proved = {"forward": {"exact", "recomputed"}}
     wider = {FORMED_AGAIN[name] for name in classes & FORMED_AGAIN.keys()}
-    return (classes | wider) & frozenset(proved.get(direction, frozenset()))
+    return sorted((classes | wider) & frozenset(proved.get(direction, frozenset())))

@@ -41,6 +41,17 @@ both ends of this range. For large M: A P e e' / M bytes, where the bound in ele
 The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
 once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key.
 
+*Outputs that stay* (class "exact"): where L rows see keys of T elements each, key units have D' indices (D, or d where
+V is a part of K), kappa = T - M - Y and phi = M / (2 kappa) < 1, also
+
+.. math:: \frac{A P}{M} + \frac12 \Bigl(1 - \frac Y M\Bigr)^2 d_v L, \quad
+    Y \Bigl(1 - \frac Y M\Bigr)(1 - \varphi) \ge P + \varphi D' d_v
+
+accesses are needed. *Proof idea.* An arrival that meets other rows of queries in place of keys loses what the theorem
+grants it. An output that stays until it is complete shares the chip with u other query indices, which is u / 2 lost,
+and its keys arrive beside them, M - u lost for each of u: M / 2 at least. One that leaves pays two accesses more
+(`docs/paper.md`, Theorem 9).
+
 *Gradients that return* (class "exact-backward"). With R elements of dQ, dK, dV and C = C(P, M) from above
 
 .. math:: \frac{A P'}{C(P', M + 1)} - R, \quad P' = (2 d + d_v)(2 d + 2 d_v) + d (d + d_v)
@@ -80,11 +91,21 @@ it: 3 M at most. By Loomis and Whitney it forms at most
     \le \tfrac12 \sqrt s\, (3 M - s) \le M \sqrt M
 
 products, and all A (d + d_v) need that many phases, all of them full but one. Where V is a part of K, v <= k and
-sqrt(q k s) + sqrt(s k o) <= sqrt(2 s k (q + o)) <= sqrt(2) M sqrt(M), so that the first term is divided by sqrt(2).
+sqrt(q k s) + sqrt(s k o) <= sqrt(2 s k (q + o)) <= sqrt(2) M sqrt(M), so that the first term is divided by sqrt(2). A
+pair is in both products in one phase at most, though, as its products with K precede those with V. With b such pairs a
+phase forms at most sqrt(k (q + o)(s + b)) <= M sqrt(M) + 21/40 sqrt(M) b products, and all b sum to A: the first term
+stays as it is, and A becomes 2.05 A.
 With elements of e bytes in Q and O, e' in K and V and at least w = min(e, e') in S, weigh loads and creations with
 their bytes: a phase of M bytes, twice, forms M sqrt(M / (w e e')) products at most, phases but one weigh more than
 2 M - max(e, e'), and A w is taken off. The schedule of :mod:`two_products <iomodel.algorithms.two_products>` attains
 the constant.
+
+Backward (class "exact-backward") at least
+
+.. math:: \frac{A (3 \sqrt 3\, d + 4 d_v)}{\sqrt M} - 4.44 A - 2 M
+
+accesses are needed: the same with five products, of which q k, dS k and dS q share operands, and a phase forms at most
+2 / sqrt(3) times as many of them (`docs/paper.md`, Theorem 10).
 
 **row-atomic** (class "row-atomic": rows of Q, K, V and O move whole, in any order):
 
@@ -288,45 +309,52 @@ def lower_bounds(
         assert declaration is not None
         return _of_shape(declaration, call, size, units)
     call = as_call(call)
-    compulsory, pairs, gradients, groups = _of_call(declaration, call)
+    compulsory, numbers = _of_call(declaration, call)
     bounds = {"compulsory": compulsory}
     if not size or (declaration is not None and declaration.approximates):
         return bounds
+    counted = Pairs(*numbers, units)
     widths = 32 * call.element_size, call.kv_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
-    for name in sorted(classes_of(classes, call.direction, call.latent)):
-        keys = 0 if call.latent else call.value_dim
-        counted = Pairs(pairs, call.head_dim, keys, call.value_dim, units, gradients, groups)
+    for name in classes_of(classes, call.direction, call.latent):
         value = VALUES[name](counted, size)
         if value is not None and value > 0:
             bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, in_bytes))
     return bounds
 
 
-Groups = tuple[tuple[int, int], ...]
+Numbers = tuple[int, int, int, int, int, tuple[tuple[int, int], ...], int, int]
+"""The fields of :class:`Pairs` but for the number of processors."""
 
 
-def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, int, int, Groups]:
-    """Return the compulsory traffic of a call, its visible pairs and gradients, and its groups with their pairs.
-
-    There are no pairs where attention is approximated.
-    """
-    calls = [call] if isinstance(call, Attention) else call.sequences
+def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, Numbers]:
+    """Return the compulsory traffic of a call and the numbers of its visible pairs; an approximation has no pairs."""
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
+        calls = [call] if isinstance(call, Attention) else call.sequences
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return Bound("compulsory", written, written * call.element_size), 0, 0, ()
+        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, 0, 0, 0, (), 0, 0)
     # Neither tiles nor exact algorithms change it.
-    known: tuple[Bound, int, int, Groups] | None = call.memo.get("compulsory")
+    known: tuple[Bound, Numbers] | None = call.memo.get("compulsory")
     if known is None:
-        kind = kind_of(call)
-        formulas = counts_of(kind.mask, kind.direction, call.latent)
-        rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
-        elements, size, pairs, gradients = map(sum, zip(*rows, strict=True))
-        heads = calls[0].batch * calls[0].kv_heads
-        each = sorted(-row[2] // heads for row in rows)
-        groups = tuple((heads * number, pairs) for number, pairs in enumerate(each, 1))
-        known = call.memo["compulsory"] = Bound("compulsory", elements, size), pairs, gradients, groups
+        known = call.memo["compulsory"] = _counted(call)
     return known
+
+
+def _counted(call: Attention | VarlenAttention) -> tuple[Bound, Numbers]:
+    calls, kind = [call] if isinstance(call, Attention) else call.sequences, kind_of(call)
+    formulas = counts_of(kind.mask, kind.direction, call.latent)
+    sizes = [formulas.scalars(sequence, (), ()) for sequence in calls]
+    elements, size, pairs, gradients = map(sum, zip(*sizes, strict=True))
+    heads = calls[0].batch * calls[0].kv_heads
+    each = sorted(-one[2] // heads for one in sizes)
+    groups = tuple((heads * number, pairs) for number, pairs in enumerate(each, 1))
+    rows = [single.batch * single.heads * single.q_len for single in calls]
+    full = pairs == sum(number * single.kv_len for number, single in zip(rows, calls, strict=True))
+    widths = call.head_dim, 0 if call.latent else call.value_dim, call.value_dim
+    least_keys = min(single.kv_len for single in calls)
+    return Bound("compulsory", elements, size), (
+        pairs, *widths, gradients, groups, sum(rows) if full else 0, least_keys,
+    )  # fmt: skip
 
 
 def visible_pairs(workload: Workload) -> int | None:
@@ -335,7 +363,7 @@ def visible_pairs(workload: Workload) -> int | None:
     >>> visible_pairs(Attention(heads=2, q_len=4, head_dim=64, mask="causal"))
     20
     """
-    return _of_call(None, as_call(workload))[1] if isinstance(workload, Call) else None
+    return _of_call(None, as_call(workload))[1][0] if isinstance(workload, Call) else None
 
 
 def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:

@@ -123,7 +123,7 @@ def _algorithm(declared: Algorithm, node: Callable[[Expr], str]) -> dict[str, An
             }
             for name, allowed in switches_of(declared, direction).items()
         }
-        classes = sorted(classes_of(declared.classes, direction))
+        classes = classes_of(declared.classes, direction)
         directions[direction] = {"numbers": numbers, "switches": switches, "classes": classes}
     return {
         "title": declared.title,

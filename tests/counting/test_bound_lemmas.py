@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import permutations
+from typing import Any
 
-from sympy import Rational, Symbol, diff, expand, simplify, solve, sqrt
+from hypothesis import given
+from hypothesis import strategies as st
+from sympy import Expr, Poly, Rational, Symbol, diff, expand, fraction, im, re, simplify, solve, sqrt, together
 
-M, P, A, Y, m, a, y, s, n = (Symbol(name, positive=True) for name in "MPAYmaysn")
+M, P, A, Y, m, a, y, s, n, b = (Symbol(name, positive=True) for name in "MPAYmaysnb")
 
 
 def test_the_rises_of_a_phase_are_largest_where_the_memory_faces_the_arrivals() -> None:
@@ -31,6 +35,81 @@ def test_a_phase_of_loads_and_creations_forms_at_most_m_to_the_three_halves() ->
     products = sqrt(s) * (3 * M - s) / 2
     assert solve(diff(products, s), s) == [M]
     assert products.subs(s, M).equals(M ** Rational(3, 2))
+
+
+def test_pairs_formed_and_used_in_one_phase_of_a_latent_add_little() -> None:
+    """The largest sqrt(k z (s + b)) for k + z + s = 3 and b <= s, in units of M, is at most 1 + 21 b / 40."""
+    apart, bound = sqrt((1 + b / 3) ** 3), sqrt(2 * b) * (3 - b) / 2
+    assert diff(apart, b, 2).is_positive  # a chord from 0 to the end of this case is above it
+    assert simplify(apart.subs(b, Rational(3, 5)) - bound.subs(b, Rational(3, 5))) == 0
+    chord = (bound - 1) / b
+    (steepest,) = nroots_between(diff(chord, b), 0.6, 1)
+    assert 0.524 < float(chord.subs(b, steepest)) < 21 / 40
+    assert solve(diff(bound, b), b) == [1]  # beyond it falls
+
+
+def nroots_between(slope: Expr, least: float, most: float) -> list[float]:
+    """Return the roots of a slope in sqrt(b) in an interval."""
+    root = Symbol("root", positive=True)
+    numerator, _ = fraction(together(expand(slope.subs(b, root**2))))
+    roots = [float(re(one)) ** 2 for one in Poly(numerator, root).nroots() if abs(im(one)) < 1e-9 and re(one) > 0]
+    return sorted(one for one in roots if least < one < most)
+
+
+def test_the_products_of_a_backward_phase_that_share_operands() -> None:
+    """Theorem 10: (t^2 a^2 / 4 + c t)(3 - t - c) is largest at 1 / (1 - a^2 / 4), and a = 1 is the best weight."""
+    t, c, weight = (Symbol(name, positive=True) for name in ("t", "c", "alpha"))
+    square = (weight**2 * t**2 / 4 + c * t) * (3 - t - c)
+    (shared,) = solve(diff(square, c), c)
+    left = 1 / (1 - weight**2 / 4)
+    assert simplify(square.subs(c, shared) - t * (3 - (1 - weight**2 / 4) * t) ** 2 / 4) == 0
+    assert simplify(diff(square.subs(c, shared), t).subs(t, left)) == 0
+    assert simplify(square.subs(c, shared).subs(t, left) - left) == 0
+    assert solve(diff((2 + weight) ** 2 * (1 - weight**2 / 4), weight), weight) == [1]
+    assert 2**1.5 - 1 < 3 * 0.61  # (1 + b / 3)^(3/2) is convex: its chord from 0 to 3
+    assert 1299 / 500 < 3 * 3**0.5 / 2
+
+
+@given(data=st.data(), places=st.integers(2, 20))
+def test_outputs_that_stay_take_room(data: st.DataObject, places: int) -> None:
+    """The three inequalities of Theorem 9, in random games of indices on a chip of some places."""
+    arrivals = data.draw(st.integers(1, places))
+    index = st.tuples(st.booleans(), st.integers(0, 2 * places))
+    moves = data.draw(st.lists(st.tuples(index, st.integers(0, places)), min_size=60, max_size=200))
+    chip: list[tuple[bool, int]] = []
+    met, begun, crowd = set[Any](), Counter[Any](), Counter[Any]()
+    beside, keys_lost, later = 0, 0, Counter[Any]()
+    while moves:
+        before, came = list(chip), set[tuple[bool, int]]()
+        for _ in range(arrivals):
+            if not moves:
+                break
+            (one, place) = moves.pop()
+            if one in chip:
+                continue
+            if len(chip) == places:
+                chip.pop(place % places)
+            chip.append(one)
+            came.add(one)
+        new = came - set(before)
+        n_q = sum(query for query, _ in new)
+        r_q = sum(query for query, _ in before)
+        n_k, r_k = len(new) - n_q, len(before) - r_q
+        inside = [*before, *new]
+        pairs = {(e, f) for e in inside for f in inside if e[0] and not f[0]} - met
+        lost = n_q * (places - r_k) + n_k * (places - r_q)
+        assert len(pairs) <= arrivals * places - (1 - arrivals / places) * lost
+        beside, keys_lost = beside + n_q * r_q, keys_lost + n_k * (places - r_q)
+        for e, _ in pairs:
+            if e in before:
+                later[e] += 1
+                crowd[e] = max(crowd[e], r_q)
+        begun.update(e for e in new if e[0])
+        met |= pairs
+    assert beside >= sum(max(0, crowd[e] - arrivals) for e in crowd) / 2
+    assert keys_lost >= sum(later[e] * (places - crowd[e]) / crowd[e] for e in crowd) - 1e-9
+    degree = Counter(e for e, _ in met)
+    assert all(later[e] >= degree[e] - begun[e] * (places + arrivals) for e in degree)
 
 
 def test_a_chip_that_starts_empty_lacks_fifteen_sixteenths_of_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import ceil, floor, sqrt
 from typing import Any, Literal
 
@@ -10,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sympy import lambdify
 
 import iomodel
 from iomodel.algorithms import discovered
-from iomodel.counting.bound_formulas import FORMULAS, A, G
+from iomodel.counting.bound_formulas import FORMULAS, A, G, L
 from iomodel.counting.bound_values import (
     VALUES,
     Pairs,
@@ -24,7 +26,7 @@ from iomodel.counting.bound_values import (
     with_arrivals,
 )
 from iomodel.counting.bounds import divided_keys
-from iomodel.nests import d, d_v
+from iomodel.nests import N_k, d, d_v
 from tests.support.inside import FEATURE_NAMES, M, Mask
 from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
 
@@ -164,7 +166,7 @@ def test_integers_round_the_formulas_towards_safety(
     """The integer never exceeds the real bound rounded up, nor falls more than the rounding of a root below it."""
     (n_q, n_k), (width, value) = lengths, widths
     w = iomodel.Attention(heads=heads, q_len=n_q, kv_len=n_k, head_dim=width, value_dim=value)
-    point = {A: heads * n_q * n_k, G: heads, d: width, d_v: value, M: size}
+    point = heads * n_q * n_k, heads, heads * n_q, n_k, width, value, size
     found = bounds_of("flash2", w, size)
     for name, formula in FORMULAS.items():
         if name.endswith("backward"):  # not of this pass
@@ -172,7 +174,7 @@ def test_integers_round_the_formulas_towards_safety(
         if name == "row-atomic" and size <= max(width, value):
             assert name not in found
             continue
-        real = float(formula.subs(point))
+        real = float(lambdify((A, G, L, N_k, d, d_v, M), formula, "math")(*point))
         if name in found:
             assert found[name].elements <= ceil(real + 1e-9 * abs(real))
             slack = 2 + (real + 2 * heads * n_q * n_k * (width + value)) / sqrt(size)  # the root of M^3 is rounded down
@@ -247,7 +249,12 @@ FORMED_ONCE = [
         (
             iomodel.Attention(heads=128, kv_heads=1, q_len=4096, head_dim=576, value_dim=512, latent=True),
             116_224,
-            7_544_668_160,
+            9_304_531_968,  # 49,267 phases of 2 M: (A D - 0.525 A sqrt M) / M^(3/2) = 49,267.3
+        ),
+        (
+            iomodel.Attention(heads=128, kv_heads=1, q_len=65_536, head_dim=576, value_dim=512, latent=True),
+            16_777_216,
+            22_263_710_378,  # A P / M and (1 - Y / M)^2 / 2 of O, the least Y being 1,725,818
         ),
     ],
 )
@@ -360,8 +367,9 @@ def test_known_bytes_of_a_narrow_cache() -> None:
     w = iomodel.Attention(q_len=8192, head_dim=64, kv_dtype="int8")
     bounds = iomodel.lower_bounds(w, sram_bytes=100_000)
     assert bounds["exact"].bytes == ceil(8192**2 * 256 * 128 / 100_000 + 93_750) == 22_083_983
-    assert bounds["exact"].elements == ceil(8192**2 * 128**2 / 100_000 + 93_750) == 11_088_867
-    assert iomodel.lower_bounds(w, sram_elements=100_000)["exact"].bytes == 11_088_867
+    outputs = 64 * 8192 * (1 - Fraction(23_151, 100_000)) ** 2 / 2
+    assert bounds["exact"].elements == ceil(Fraction(8192**2 * 128**2, 100_000) + outputs)
+    assert iomodel.lower_bounds(w, sram_elements=100_000)["exact"].bytes == bounds["exact"].elements
     solution = iomodel.solve("flash2", w, sram_bytes=100_000)
     assert 1 <= solution.certificate.ratio < 2.4
 

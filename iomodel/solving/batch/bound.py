@@ -29,21 +29,21 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
     if formulas.nodes:  # a mask given by data
         return _one_by_one(algorithm, calls, budget, unit)
     _, compulsory, pairs, gradients = formulas.arrays([*point.values()], (), ())
-    names = sorted(classes_of(find_algorithm(algorithm).classes, first.direction, first.latent))
+    names = classes_of(find_algorithm(algorithm).classes, first.direction, first.latent)
 
-    def best(
-        least: int, pairs: int, summed: int, groups: int, width: int, values: int, size: int, amount: int, *widths: int
-    ) -> int:
-        keys = 0 if first.latent else values
-        counted = Pairs(pairs, width, keys, values, gradients=summed, groups=((groups, -pairs // groups),))
+    def best(least: int, pairs: int, summed: int, groups: int, rows: int, keys: int, *others: int) -> int:
+        width, values, size, amount, *widths = others
+        apart, shared = 0 if first.latent else values, ((groups, -pairs // groups),)
+        counted = Pairs(pairs, width, apart, values, summed, shared, rows if pairs == rows * keys else 0, keys)
         known = None if unit == "elements" else amount
         bounds = ((name, VALUES[name](counted, size)) for name in names)
         held = [bound_bytes_of(name, counted, value, widths, known) for name, value in bounds if value]  # type: ignore[arg-type]
         return max(least, *held, 0)
 
     widths = 32 * point["element_size"], point["kv_size"]
-    groups = point["batch"] * point["kv_heads"]
-    numbers = (compulsory, pairs, gradients, groups, point["head_dim"], point["value_dim"], sizes, budget, *widths)
+    groups, rows = point["batch"] * point["kv_heads"], point["batch"] * point["heads"] * point["q_len"]
+    shapes = groups, rows, point["kv_len"], point["head_dim"], point["value_dim"]
+    numbers = (compulsory, pairs, gradients, *shapes, sizes, budget, *widths)
     whole = [np.asarray(number).astype(object) for number in numbers]
     largest = np.frompyfunc(best, len(whole), 1)(*whole)
     return narrowed(np.broadcast_to(np.asarray(largest, dtype=object), shape))
