@@ -51,12 +51,12 @@ def declare() -> Iterator[Kernel]:
 
 
 def backward() -> Iterator[Kernel]:
-    """Declare P, dV, D, dP, dS, dQ and dK, one kernel each; those of D and dS take single elements."""
+    """Declare P, dV, D, dP, dS, dQ and dK, one kernel each; P and dP have one tile, D and dS take single elements."""
     dv, dp, dq, dk = BACKWARD
     yield Kernel("P", [
-        Loop(query, m_1, [
+        Loop(query, m_4, [
             Load(LSE),
-            Loop(key, n_1, masked=True, body=[
+            Loop(key, n_4, masked=True, body=[
                 Hold(S, "fp32"),
                 Loop(depth, ONE, [Load(Q), Load(K), MatMul(query, key, depth)]),
                 Exp(query, key), Store(P, held=S),
@@ -108,10 +108,8 @@ ALGORITHM = Algorithm(
             "query tile; LSE written and read, O written",
         ),
         Published(
-            N_q * d * ceiling(N_k / n_1)
-            + N_k * d * ceiling(N_q / m_1)
-            + N_q * d_v * ceiling(N_k / n_4)
-            + N_k * d_v * ceiling(N_q / m_4)
+            N_q * (d + d_v) * ceiling(N_k / n_4)
+            + N_k * (d + d_v) * ceiling(N_q / m_4)
             + N_q * N_k * (5 + ceiling(d_v / n_3) + ceiling(d / n_5) + ceiling(d / n_6))
             + N_q * d_v * ceiling(N_k / m_3)
             + N_k * d * ceiling(N_q / m_5)

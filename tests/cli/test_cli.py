@@ -538,7 +538,7 @@ def test_readable_formulas_are_the_formulas(algorithm, mask):
     for direction in {"forward", "backward"} & set(discovered()[algorithm].directions):
         formulas = iomodel.expressions(algorithm, mask, direction)
         many = sum(symbol.name[:2] in ("m_", "n_") for symbol in formulas.quantities["hbm_elements"].free_symbols) > 4
-        readable_is_exact(formulas, 1200 if masks or many else 600)  # five products have ten tiles
+        readable_is_exact(formulas, 1200 if masks or many else 600)  # five products have eight tiles
 
 
 def readable_is_exact(formulas, longest=600):

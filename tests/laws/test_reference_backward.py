@@ -122,7 +122,7 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
         chosen["dropout_pass"] = draw(st.booleans())
         return chosen | (draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile))) or {})
     if name == "two_products":
-        return chosen | {gemm: draw(tile) for gemm in ("gemm1_m", "gemm1_n", *GEMM_TILES)}
+        return chosen | {gemm: draw(tile) for gemm in GEMM_TILES}
     chosen |= {"block_q": draw(tile), "block_kv": draw(tile)}
     if name in {"flash2", "flash3"}:
         chosen |= {"deterministic": draw(st.booleans())}

@@ -170,7 +170,7 @@ def blocks_of(case: Case) -> dict[str, int]:
     dvs, dks = (-(-w.kv_len // tiles.get(f"gemm{number}_m", 1)) for number in (3, 6))
     slices = {number: tiles.get(f"gemm{number}_n", 1) for number in (3, 5, 6)}
     return {
-        "P": instances * scores,
+        "P": instances * dps,
         "dP = dO V^T": instances * dps,
         "dV = P^T dO": instances * dvs * -(-w.value_dim // slices[3]),
         "dQ = dS K": instances * dqs * -(-w.head_dim // slices[5]),

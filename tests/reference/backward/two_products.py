@@ -141,8 +141,6 @@ def run(
     capacity: int | None = None,
     extras: Extras = NONE,
     written: Written = PLAIN,
-    gemm1_m: int,
-    gemm1_n: int,
     gemm3_m: int,
     gemm3_n: int,
     gemm4_m: int,
@@ -158,13 +156,13 @@ def run(
     call = prepare(
         (Q, K, V, dO), saved, ("O", "LSE"),
         left=left, right=right, align=align, seen=seen, packed=packed, capacity=capacity, extras=extras,
-        written=written, rows=(gemm1_m,),
+        written=written, rows=(gemm4_m,),
     )  # fmt: skip
     hbm, shape = call.machine.hbm, (*Q.shape[:3], K.shape[2])
     gradients = KeyGradients(call.machine, Q, packed)
     hbm.alloc("P", shape)
     for program in call.programs:
-        pairs(call, program, (gemm1_m, gemm1_n), ("Q", "K"), "P")
+        pairs(call, program, (gemm4_m, gemm4_n), ("Q", "K"), "P")
     gradients.alloc("dV")
     for program in call.programs:
         of_keys(call, program, gradients, (gemm3_m, gemm3_n), ("P", "dO"), "dV")
