@@ -128,6 +128,12 @@ def test_back_undoes_a_change(visited: Any) -> None:
     assert shown.state == before
     shown.tab.go_forward()
     assert shown.state["mask"] == "causal"
+    shown.tab.fill("#field-q_len", "")
+    shown.tab.keyboard.type("8K")
+    shown.tab.keyboard.press("Enter")
+    assert shown.tab.input_value("#field-q_len") == "8K"
+    shown.tab.go_back()
+    assert shown.tab.input_value("#field-q_len") == "4096"  # with the focus in the field
 
 
 @pytest.mark.parametrize(
