@@ -166,7 +166,7 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
     if not near and not known(wanted):
         near = _numbered_alike(wanted, names) or _edited(wanted, names) or _sharing_a_number(wanted, names)
     if not near and not known(wanted) and len(wanted) >= LONG:
-        others = spellings(names)
+        others = spellings(tuple(names))
         near = list(dict.fromkeys(chain.from_iterable(others[word] for word in others if _edits(wanted, word, 1) == 1)))
     return near[:MOST_SUGGESTED]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache, lru_cache
 from itertools import chain
 
 SAME = {
@@ -198,15 +199,15 @@ def meant(word: str, names: Collection[str]) -> list[str]:
     return [name for name in dict.fromkeys(found) if name in names]
 
 
-def spellings(names: Collection[str]) -> Mapping[str, list[str]]:
+@lru_cache
+def spellings(names: tuple[str, ...]) -> Mapping[str, list[str]]:
     """List the names that each long synonym of some names means.
 
-    >>> spellings(["bf16", "int8"])
+    >>> spellings(("bf16", "int8"))
     {'bfloat16': ['bf16']}
     """
-    words = chain.from_iterable(words.split() for words in (*SAME.values(), *LIKELY.values()))
-    long = dict.fromkeys(word for word in words if len(word) >= LONG)
-    return {word: found for word in long if (found := meant(word, names))}
+    words = chain(_names(id(SAME)), _names(id(LIKELY)))
+    return {word: found for word in dict.fromkeys(words) if len(word) >= LONG and (found := meant(word, names))}
 
 
 LONG = 8
@@ -215,14 +216,25 @@ LONG = 8
 
 def known(word: str) -> bool:
     """Check whether a word is in a table, so that no name is guessed from its letters."""
-    return any(key(word) in words.split() for words in (*SAME.values(), *LIKELY.values(), *ABSENT))
+    return bool(absence(word)) or any(key(word) in _names(id(table)) for table in (SAME, LIKELY))
 
 
 def absence(word: str) -> str:
     """Return the statement about a word that names something known without a name here; empty for any other word."""
-    return next((text for words, text in ABSENT.items() if key(word) in words.split()), "")
+    folded = key(word)
+    return next((text for words, text in ABSENT.items() if folded in words.split()), "")
 
 
 def _meanings(word: str, table: Mapping[str, str]) -> Iterable[str]:
-    folded = key(word)
-    return chain.from_iterable(names.split() for names, words in table.items() if folded in words.split())
+    return _names(id(table)).get(key(word), ())
+
+
+@cache
+def _names(place: int) -> Mapping[str, list[str]]:
+    """List the names that each word of a table means, in the order of the table, which is a constant of this module."""
+    table = next(each for each in (SAME, LIKELY, COMMANDS) if id(each) == place)
+    found: dict[str, list[str]] = {}
+    for names, words in table.items():
+        for word in dict.fromkeys(words.split()):
+            found.setdefault(word, []).extend(names.split())
+    return found

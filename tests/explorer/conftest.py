@@ -48,3 +48,16 @@ def opened(browser: Any, file: Path) -> Iterator[Callable[..., Opened]]:
     """Opens the page of the test file; it has complained of nothing, and asked for nothing but itself."""
     with opening(browser, file) as at:
         yield at
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Any, file: Path) -> Iterator[Opened]:
+    """The page of the test file, opened once for the tests that leave no more behind than another call."""
+    with opening(browser, file) as at:
+        yield at()
+
+
+@pytest.fixture
+def visited(shared: Opened) -> Callable[[str], Opened]:
+    """Gives that page a link; it then shows what a new page shows, as a test of the browser holds."""
+    return shared.visit

@@ -114,7 +114,7 @@ def _slide(tab: Any) -> None:
 
 def test_the_first_picture_moves_within_a_second_of_the_page(opened: Any) -> None:
     """Counted in frames: a loaded machine draws late, not less."""
-    tab = opened().tab
+    tab = opened(reduced_motion="no-preference").tab
     began = tab.evaluate("performance.now()")
     tab.wait_for_function("window.iomodel.scene.share > 0.02")  # 0.2 s of 10 s
     counters = [text.split(" ")[0] for text in tab.locator(".half .counter").all_inner_texts()]  # "8,192 B of ..."
@@ -127,9 +127,9 @@ def test_the_first_picture_moves_within_a_second_of_the_page(opened: Any) -> Non
     assert tab.locator(".half .counter").all_inner_texts() == [f"{total:,} B moved; done" for total in costs]
 
 
-def test_a_frame_of_a_time_before_the_start_moves_nothing_back(opened: Any) -> None:
+def test_a_frame_of_a_time_before_the_start_moves_nothing_back(visited: Any) -> None:
     """Browsers give a frame the time at which its drawing was due, which may be before the page asked for it."""
-    share = opened().tab.evaluate(
+    share = visited().tab.evaluate(
         """() => {
           const { scene } = window.iomodel, ask = window.requestAnimationFrame;
           let frame = null;

@@ -77,7 +77,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_a_hundred_links_give_the_counts_tiles_and_times_of_python(opened: Any) -> None:
+def test_a_hundred_links_give_the_counts_tiles_and_times_of_python(visited: Any) -> None:
     jobs: list[dict[str, Any]] = []
     for fields, wanted in calls():
         place = dict(parse_qsl(link(fields["algorithm"], workload(fields), fields["hardware"])))
@@ -98,7 +98,7 @@ def test_a_hundred_links_give_the_counts_tiles_and_times_of_python(opened: Any) 
     own = {"new Timer(calls.data.clock)": "window.iomodel.page.timer", " solve(": " window.iomodel.solve("}
     for name, text in own.items():
         body = body.replace(name, text)
-    answers = opened().tab.evaluate(body, jobs)
+    answers = visited().tab.evaluate(body, jobs)
     assert len(answers) == 100
     for (fields, wanted), (time, counts, solved) in zip(calls(), answers, strict=True):
         assert "error" not in time, (fields, time)
@@ -125,8 +125,8 @@ def plain(tiles: dict[str, int]) -> dict[str, int]:
     return {name: size for name, size in tiles.items() if name not in ("warps", "stages")}
 
 
-def test_the_slider_shows_its_answer_in_the_next_frame(opened: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    tab = opened().tab
+def test_the_slider_shows_its_answer_in_the_next_frame(visited: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    tab = visited().tab
     tab.evaluate("window.iomodel.page.lengths.slider.scrollIntoView()")
     spent = tab.evaluate(MOVES)
     answered, worked, shown = (median(column) for column in zip(*spent, strict=True))
@@ -136,9 +136,9 @@ def test_the_slider_shows_its_answer_in_the_next_frame(opened: Any, capsys: pyte
     assert max(answered, worked, shown) < 5 * FRAME  # other programs may hold the core up
 
 
-def test_a_move_of_the_slider_changes_no_more_than_figures(opened: Any) -> None:
+def test_a_move_of_the_slider_changes_no_more_than_figures(opened: Any, visited: Any) -> None:
     """Nodes stay, so that the browser lays out and paints the changed texts only; they show what a new page shows."""
-    tab = opened().tab
+    tab = visited().tab
     kept, texts = tab.evaluate(
         """async () => {
           const { lengths } = window.iomodel.page;
@@ -172,7 +172,7 @@ CALL = ["--hardware", "H100-SXM5", "--q-len", "8192", "--head-dim", "128", "--he
     ],
 )
 def test_the_command_links_to_its_call(
-    opened: Any,
+    visited: Any,
     file: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -187,7 +187,7 @@ def test_the_command_links_to_its_call(
     assert address == copy.as_uri()
     assert main(["explore", "flash2", "--link", "--base", "https://host/page", *CALL, *more]) == 0
     assert capsys.readouterr().out == f"https://host/page#{place}\n"
-    shown = opened(place)
+    shown = visited(place)
     assert shown.tab.is_hidden("#fault")
     command = str(shown.tab.evaluate("window.iomodel.command(window.iomodel.page.view)")).split()[1:]
     mine, its = (["estimate", "flash2", *CALL, *more, "--json"], [*command, "--json"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from base64 import b64decode
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import metadata
 from pathlib import Path
@@ -20,7 +19,7 @@ from iomodel.explorer.form import TOUR
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
-from tests.support.browser import Opened, opening
+from tests.support.browser import Opened
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
 from tests.support.inside import count, labels, main, quantity, time_shares
 
@@ -33,15 +32,8 @@ def points() -> list[Drawn]:
     return [*drawn(180, seed=1), *drawn(30, seed=2, largest=10**12)]
 
 
-@pytest.fixture(scope="module")
-def plain(browser: Any, file: Path) -> Iterator[Opened]:
-    """The page as it opens, opened once for all faulty links."""
-    with opening(browser, file) as at:
-        yield at()
-
-
-def test_the_browser_counts_what_python_counts(opened: Any) -> None:
-    tab = opened().tab
+def test_the_browser_counts_what_python_counts(visited: Any) -> None:
+    tab = visited().tab
     body = f"(jobs) => jobs.map((job) => ({COUNTS.strip()})(window.iomodel.calls, job))"
     jobs = [{"fields": c.fields, "tiles": {name: str(size) for name, size in c.tiles.items()}} for c in points()]
     found = tab.evaluate(body, jobs)
@@ -69,8 +61,8 @@ def test_the_first_answer_is_that_of_python(opened: Any) -> None:
     assert f"{found.cost.reads['K']:,}" in shown.text("#moved")
 
 
-def test_one_memory_is_a_switch(opened: Any) -> None:
-    shown = opened("implementation=textbook&q_len=8192&mask=causal")
+def test_one_memory_is_a_switch(visited: Any) -> None:
+    shown = visited("implementation=textbook&q_len=8192&mask=causal")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     best = iomodel.solve("flash2", w, "h100-sxm5", implementation="textbook")
     tiles = ", ".join(f"{name}\xa0=\xa0{size:,}" for name, size in best.tiles.items())
@@ -83,6 +75,7 @@ def test_one_memory_is_a_switch(opened: Any) -> None:
 
 def test_every_picture_is_drawn(opened: Any) -> None:
     shown = opened()
+    assert "#" not in shown.tab.url
     shown.tab.wait_for_selector("#traffic svg .solved")
     assert shown.tab.locator("#roofline svg .here").count() == 1
     assert shown.tab.locator("#formulas math").count() >= 7
@@ -96,9 +89,9 @@ def test_every_picture_is_drawn(opened: Any) -> None:
         assert inked > 3, canvas
 
 
-def test_a_link_holds_the_whole_state(opened: Any) -> None:
+def test_a_link_holds_the_whole_state(opened: Any, visited: Any) -> None:
     link = "algorithm=split_kv&mask=window&window_left=100&window_right=0&q_len=512&splits=4&lse=off&block_q=48"
-    first = opened(link)
+    first = visited(link)
     assert set(first.tab.url.split("#")[1].split("&")) == set(link.split("&"))  # what differs, and nothing else
     again = opened(first.tab.url.split("#")[1])
     assert first.state == again.state
@@ -106,11 +99,23 @@ def test_a_link_holds_the_whole_state(opened: Any) -> None:
     assert first.state["lse"] == "off"
     assert first.text("#totals") == again.text("#totals")
     assert first.text("#what") == again.text("#what")
-    assert "#" not in opened().tab.url
 
 
-def test_back_undoes_a_change(opened: Any) -> None:
-    shown = opened()
+def test_an_open_page_shows_the_call_of_a_link_as_a_new_page_does(opened: Any, visited: Any) -> None:
+    """So that tests may share a page, whatever calls and faults were on it before."""
+    last = "algorithm=flash3&mask=window&window_left=63&window_right=0&serve_gpus=4"
+    for link in ("direction=both&hardware=a100-sxm4-80gb", "serve_batch=1&sram_bytes=1000", "q_len=many", last):
+        shown = visited(link)
+    new = opened(last)
+    assert shown.state == new.state
+    for part in ("#asked", "#answered", "#held", "#fields", "#results"):
+        assert shown.text(part) == new.text(part)
+    values = """() => [document.title, ...[...document.querySelectorAll("input, select")].map(({ value }) => value)]"""
+    assert shown.tab.evaluate(values) == new.tab.evaluate(values)
+
+
+def test_back_undoes_a_change(visited: Any) -> None:
+    shown = visited()
     before = shown.state
     shown.tab.select_option("#field-mask", "causal")
     shown.tab.fill("#field-q_len", "8K")
@@ -123,6 +128,12 @@ def test_back_undoes_a_change(opened: Any) -> None:
     assert shown.state == before
     shown.tab.go_forward()
     assert shown.state["mask"] == "causal"
+    shown.tab.fill("#field-q_len", "")
+    shown.tab.keyboard.type("8K")
+    shown.tab.keyboard.press("Enter")
+    assert shown.tab.input_value("#field-q_len") == "8K"
+    shown.tab.go_back()
+    assert shown.tab.input_value("#field-q_len") == "4096"  # with the focus in the field
 
 
 @pytest.mark.parametrize(
@@ -144,17 +155,19 @@ def test_back_undoes_a_change(opened: Any) -> None:
         ("<img src=x onerror=alert(1)>=1", "field: "),
     ],
 )
-def test_an_error_in_a_link_is_said_and_changes_nothing(opened: Any, plain: Opened, link: str, message: str) -> None:
+def test_an_error_in_a_link_is_said_and_changes_nothing(opened: Any, visited: Any, link: str, message: str) -> None:
     """Both as the page opens, for a link of each kind, and as the link of an open page, which the same code reads."""
+    plain = visited()
+    assert plain.tab.is_hidden("#fault")
+    state, good = plain.state, plain.text("#totals")
     if link in ("hardware=h100-smx5", "tour=7", "q_len=%E0%A4%A") or "<" in link:
         shown = opened(link)
         assert shown.text("#fault").startswith(message)
-        assert shown.state == plain.state
-        assert shown.text("#totals") == plain.text("#totals")
-    good = plain.text("#totals")
-    plain.tab.evaluate("(link) => { location.hash = link; }", link)
-    plain.tab.wait_for_selector("#fault:not([hidden])")
+        assert shown.state == state
+        assert shown.text("#totals") == good
+    plain.visit(link)
     assert plain.text("#fault").startswith(message)
+    assert plain.state == state
     assert plain.text("#totals") == good
 
 
@@ -189,8 +202,8 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     assert shown.text("#animation .readout").startswith("Step 1: load Q")
 
 
-def test_a_wrong_number_in_the_form_is_said_and_kept(opened: Any) -> None:
-    shown = opened()
+def test_a_wrong_number_in_the_form_is_said_and_kept(visited: Any) -> None:
+    shown = visited()
     before = shown.text("#totals")
     shown.tab.fill("#field-q_len", "many")
     shown.tab.keyboard.press("Tab")
@@ -203,8 +216,8 @@ def test_a_wrong_number_in_the_form_is_said_and_kept(opened: Any) -> None:
     assert shown.tab.is_hidden("#fault")
 
 
-def test_heads_can_be_typed_before_kv_heads(opened: Any) -> None:
-    shown = opened()
+def test_heads_can_be_typed_before_kv_heads(visited: Any) -> None:
+    shown = visited()
     shown.tab.fill("#field-heads", "12")
     shown.tab.keyboard.press("Tab")
     assert "8 does not divide heads = 12" in shown.text("#fault")
@@ -216,8 +229,8 @@ def test_heads_can_be_typed_before_kv_heads(opened: Any) -> None:
     assert (shown.state["heads"], shown.state["kv_heads"]) == ("12", "4")
 
 
-def test_numbers_may_have_separators_and_suffixes(opened: Any) -> None:
-    shown = opened("q_len=4K&kv_len=8,192&sram_bytes=64%20KiB")
+def test_numbers_may_have_separators_and_suffixes(visited: Any) -> None:
+    shown = visited("q_len=4K&kv_len=8,192&sram_bytes=64%20KiB")
     assert [shown.state[name] for name in ("q_len", "kv_len", "sram_bytes")] == ["4096", "8192", "65536"]
     digits = ["1.5k", "1.5K", "1_000", "12,34", "4kk", "2M", "1.00001k", "007", "8i"]
     found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", digits)
@@ -228,16 +241,16 @@ def test_numbers_may_have_separators_and_suffixes(opened: Any) -> None:
     assert found == [str(quantity("sram_bytes", text)) for text in sizes]
 
 
-def test_a_window_has_widths_at_once(opened: Any) -> None:
-    shown = opened("q_len=8192")
+def test_a_window_has_widths_at_once(visited: Any) -> None:
+    shown = visited("q_len=8192")
     full = shown.text("#totals")
     shown.tab.select_option("#field-mask", "window")
     assert (shown.state["window_left"], shown.state["window_right"]) == ("1023", "0")
     assert shown.text("#totals") != full
 
 
-def test_where_nothing_fits_no_figure_is_shown(opened: Any) -> None:
-    shown = opened("sram_bytes=1000")
+def test_where_nothing_fits_no_figure_is_shown(visited: Any) -> None:
+    shown = visited("sram_bytes=1000")
     assert shown.text("#what").endswith("no tile fits")
     assert shown.tab.locator("#cards .card").count() == 1
     assert "No tile fits 1,000 B; at least" in shown.text("#cards")
@@ -245,11 +258,11 @@ def test_where_nothing_fits_no_figure_is_shown(opened: Any) -> None:
     assert "No tile fits 1,000 B; at least" in shown.text("#map")
 
 
-def test_the_map_says_what_it_counts_and_a_single_tile_has_no_second_name(opened: Any) -> None:
-    shown = opened("implementation=textbook&algorithm=tiled_query&q_len=512")
+def test_the_map_says_what_it_counts_and_a_single_tile_has_no_second_name(visited: Any) -> None:
+    shown = visited("implementation=textbook&algorithm=tiled_query&q_len=512")
     assert "this kernel has one tile" in shown.tab.evaluate("window.iomodel.page.map.title('no_tile')")
     assert "all requests of the call" in shown.text("#map")
-    shown = opened("algorithm=standard&tiled=on&implementation=textbook")
+    shown = visited("algorithm=standard&tiled=on&implementation=textbook")
     assert " at the least" in shown.text("#map")
     assert "no_tile" not in shown.text("body")
 
@@ -295,8 +308,8 @@ def test_the_first_screen_answers_beside_both_scenes(opened: Any, size: tuple[in
     assert f"tile {found.tiles['block_q']} x {found.tiles['block_kv']}" in answer
 
 
-def test_the_roofline_has_the_achieved_rate(opened: Any) -> None:
-    shown = opened("q_len=8192&mask=causal")
+def test_the_roofline_has_the_achieved_rate(visited: Any) -> None:
+    shown = visited("q_len=8192&mask=causal")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     found = iomodel.estimate("flash2", w, "h100-sxm5")
     dot = [float(shown.tab.get_attribute("#roofline .here", f"data-{name}")) for name in ("rate", "intensity")]
@@ -307,8 +320,8 @@ def test_the_roofline_has_the_achieved_rate(opened: Any) -> None:
     assert f"tail, {found.seconds / (found.seconds - tail):.2f} x" in shown.text("#roofline .note")
 
 
-def test_a_footprint_is_that_of_the_kernel(opened: Any) -> None:
-    shown = opened("q_len=8192&mask=causal&algorithm=flash3")
+def test_a_footprint_is_that_of_the_kernel(visited: Any) -> None:
+    shown = visited("q_len=8192&mask=causal&algorithm=flash3")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     found = iomodel.estimate("flash3", w, "h100-sxm5")
     held = iomodel.check("flash3", w, "h100-sxm5", found.tiles)
@@ -320,8 +333,8 @@ def test_a_footprint_is_that_of_the_kernel(opened: Any) -> None:
         ]
 
 
-def test_a_word_has_one_value_on_the_page(opened: Any) -> None:
-    shown = opened("q_len=8192&mask=causal")
+def test_a_word_has_one_value_on_the_page(visited: Any) -> None:
+    shown = visited("q_len=8192&mask=causal")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     found = iomodel.estimate("flash2", w, "h100-sxm5")
     cards = dict(zip(*(shown.tab.locator(f"#cards {part}").all_inner_texts() for part in ("dt", "dd")), strict=True))
@@ -334,12 +347,12 @@ def test_a_word_has_one_value_on_the_page(opened: Any) -> None:
     assert sized.keys() <= {labels.REQUESTS, labels.OVER_REQUESTS, "SRAM footprint", "peak HBM allocation"}
 
 
-def test_every_algorithm_answers_by_link_or_says_why(opened: Any) -> None:
-    shown = opened()
+def test_every_algorithm_answers_by_link_or_says_why(visited: Any) -> None:
+    shown = visited()
     for name in iomodel.list_algorithms():
         if shown.tab.locator(f"#ask-algorithm option[value={name}]").count():
-            shown.tab.evaluate("(name) => { location.hash = `algorithm=${name}`; }", name)
-            shown.tab.wait_for_function("(name) => window.iomodel.page.state.algorithm === name", arg=name)
+            shown.visit(f"algorithm={name}")
+            assert shown.state["algorithm"] == name
             assert shown.tab.is_hidden("#fault"), name
             assert len(shown.text("#answered .big + p")) > 12, name
             assert shown.tab.evaluate("window.iomodel.page.view.time !== null") == (
@@ -357,8 +370,8 @@ def test_every_algorithm_answers_by_link_or_says_why(opened: Any) -> None:
         ("algorithm=moba", {"algorithm": "moba", "mask": "causal"}),
     ],
 )
-def test_names_of_a_link_are_those_that_people_use(opened: Any, link: str, state: dict[str, str]) -> None:
-    assert state.items() <= opened(link).state.items()
+def test_names_of_a_link_are_those_that_people_use(visited: Any, link: str, state: dict[str, str]) -> None:
+    assert state.items() <= visited(link).state.items()
 
 
 def test_the_page_names_its_call_and_its_sources(opened: Any) -> None:
@@ -417,8 +430,8 @@ def test_a_pinned_call_is_compared_with_the_next(opened: Any) -> None:
     assert shown.tab.is_hidden("#compare")
 
 
-def test_the_slider_answers_within_a_frame(opened: Any) -> None:
-    shown = opened()
+def test_the_slider_answers_within_a_frame(visited: Any) -> None:
+    shown = visited()
     spent = shown.tab.evaluate(
         """() => { const { lengths } = window.iomodel.page, best = [];
         for (let at = 20; at <= 68; at += 4) {
@@ -445,9 +458,9 @@ def test_the_slider_answers_within_a_frame(opened: Any) -> None:
     ],
 )
 def test_python_and_the_command_of_a_call_give_its_time(
-    opened: Any, link: str, capsys: pytest.CaptureFixture[str], plain_terminal: None
+    visited: Any, link: str, capsys: pytest.CaptureFixture[str], plain_terminal: None
 ) -> None:
-    shown = opened(link)
+    shown = visited(link)
     text, command, seconds = shown.tab.evaluate(
         """() => { const { page, python, command } = window.iomodel;
         return [python(page.view), command(page.view), page.view.time.seconds]; }"""
@@ -459,8 +472,8 @@ def test_python_and_the_command_of_a_call_give_its_time(
     assert json.loads(capsys.readouterr().out)["seconds"] == pytest.approx(seconds, rel=1e-12)
 
 
-def test_the_card_is_a_picture_of_1200_by_630(opened: Any) -> None:
-    shown = opened()
+def test_the_card_is_a_picture_of_1200_by_630(visited: Any) -> None:
+    shown = visited()
     svg, png, bibtex = shown.tab.evaluate(
         """async () => { const { page, card, png, bibtex } = window.iomodel;
         return [card(page.view), await png(page.view), bibtex(page.view)]; }"""
@@ -478,8 +491,8 @@ def test_the_card_is_a_picture_of_1200_by_630(opened: Any) -> None:
     assert "_" not in fields["note"].replace("\\_", "")
 
 
-def test_a_preset_has_the_shape_of_a_model(opened: Any) -> None:
-    shown = opened()
+def test_a_preset_has_the_shape_of_a_model(visited: Any) -> None:
+    shown = visited()
     shown.tab.select_option("#field-preset", "mistral-7b-v0.1")
     layer = iomodel.model("mistral-7b-v0.1").layers[0].attention
     assert shown.state["window_left"] == str(layer.window - 1)
@@ -501,15 +514,15 @@ def test_a_page_of_one_algorithm_starts_with_a_call_that_it_answers(browser: Any
     assert shown.state["algorithm"] == name
 
 
-def test_an_algorithm_that_takes_less_is_chosen_all_the_same(opened: Any) -> None:
-    shown = opened("mask=causal&packed=on")
+def test_an_algorithm_that_takes_less_is_chosen_all_the_same(visited: Any) -> None:
+    shown = visited("mask=causal&packed=on")
     shown.tab.select_option("#field-algorithm", "linformer")
     assert (shown.state["algorithm"], shown.state["mask"], shown.state["packed"]) == ("linformer", "full", "off")
     assert "Not exact attention" in shown.text("#about")
 
 
-def test_masked_tiles_are_skipped_in_the_animation(opened: Any) -> None:
-    shown = opened("mask=causal&q_len=64&block_q=16&block_kv=16")
+def test_masked_tiles_are_skipped_in_the_animation(visited: Any) -> None:
+    shown = visited("mask=causal&q_len=64&block_q=16&block_kv=16")
     events = shown.tab.evaluate(
         """() => { const {view} = window.iomodel.page;
         const all = [...new window.iomodel.Walker(view.call, view.tiles, 0).run()];
@@ -541,7 +554,7 @@ def test_it_fits_any_screen(opened: Any, scheme: str) -> None:
 
 
 def test_the_first_picture_ends_at_the_exact_traffic(opened: Any) -> None:
-    shown = opened()
+    shown = opened(reduced_motion="no-preference")
     tab = shown.tab
     assert float(tab.evaluate("document.documentElement.dataset.painted")) <= float(
         tab.evaluate("document.documentElement.dataset.ready")
@@ -560,8 +573,8 @@ def test_the_first_picture_ends_at_the_exact_traffic(opened: Any) -> None:
     assert tab.inner_text("#watch-play") == "Pause"
 
 
-def test_hovering_a_tensor_lights_the_lines_that_move_it(opened: Any) -> None:
-    shown = opened()
+def test_hovering_a_tensor_lights_the_lines_that_move_it(visited: Any) -> None:
+    shown = visited()
     shown.tab.press("#watch-time", "End")
     shown.tab.evaluate(
         """() => { const side = window.iomodel.scene.sides[0], {x, y} = side.spot.box.P;

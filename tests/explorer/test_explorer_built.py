@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from importlib.resources import files
 from itertools import product
@@ -20,18 +19,11 @@ from iomodel.algorithms import list_algorithms
 from iomodel.explorer import built, explore_page
 from iomodel.explorer.built import whole_page
 from iomodel.explorer.serving import MEANING, ServingGrid
-from tests.support.browser import Opened, opening
+from tests.support.browser import Opened
 from tests.support.inside import derived
 
 ROOT = Path(__file__).parents[2]
 WORDS = (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def shown(browser: Any, file: Path) -> Iterator[Opened]:
-    """The page, opened once for all plans."""
-    with opening(browser, file) as at:
-        yield at()
 
 
 def stated(pattern: str) -> float:
@@ -52,14 +44,14 @@ def test_the_page_has_the_stated_size_and_is_ready_soon(opened: Any, file: Path)
     assert shown.tab.locator("#field-algorithm option").count() == len(list_algorithms())
 
 
-def test_the_page_plays_the_moves_of_every_algorithm(browser: Any, shown: Opened, file: Path) -> None:
+def test_the_page_plays_the_moves_of_every_algorithm(browser: Any, shared: Opened, file: Path) -> None:
     """The pages of the algorithms link to these calls; the animation has the kernels of the trace."""
     drawings = run_path(str(ROOT / "docs" / "_ext" / "drawings.py"))
     for name in built.shipped_algorithms():
-        shown.tab.evaluate("(link) => { location.hash = link; }", drawings["address"](name).split("#")[1])
-        shown.tab.wait_for_function("(name) => window.iomodel.page.state.algorithm === name", arg=name)
-        assert shown.tab.is_hidden("#fault"), name
-        kernels, steps = shown.tab.evaluate(
+        shared.visit(drawings["address"](name).split("#")[1])
+        assert shared.state["algorithm"] == name
+        assert shared.tab.is_hidden("#fault"), name
+        kernels, steps = shared.tab.evaluate(
             """() => { const { page: { view }, Walker } = window.iomodel, { kernels } = view.call.nest;
             return [kernels.map(({ title }) => title),
               kernels.reduce((sum, _, i) => sum + [...new Walker(view.call, view.tiles, i).run()].length, 0)]; }"""
@@ -90,10 +82,10 @@ SPLIT = """(named) => [...document.querySelectorAll(named)].filter((one) => {
 
 
 @pytest.mark.parametrize("link", ["", "direction=both", "algorithm=dsa"])
-def test_no_word_is_split(opened: Any, link: str) -> None:
-    shown = opened(link)
+def test_no_word_is_split(visited: Any, link: str) -> None:
+    shown = visited(link)
     shown.tab.evaluate('document.getElementById("form-details").open = true')
-    for width in (390, 821, 1181, 1280, 1440):
+    for width in (390, 821, 1181, 1280, 1440, 1300):
         shown.tab.set_viewport_size({"width": width, "height": 844})
         assert shown.tab.evaluate(SPLIT, NAMED) == [], width
 
@@ -168,20 +160,20 @@ def planned(model: str, device: str, gpus: int, prompt: int, batch: int) -> Plan
 
 
 @pytest.mark.parametrize("point", [*POINTS, *EDGES], ids=str)
-def test_the_serving_view_shows_a_plan(shown: Opened, point: tuple[str, str, int, int, int]) -> None:
+def test_the_serving_view_shows_a_plan(shared: Opened, point: tuple[str, str, int, int, int]) -> None:
     fields = dict(zip((f"serve_{name}" for name in MEANING), map(str, point), strict=True))
-    shown.tab.evaluate("(fields) => window.iomodel.page.change(fields)", fields)
-    texts = (shown.tab.locator(f"#plans {part}").all_inner_texts() for part in ("dt", "dd"))
+    shared.tab.evaluate("(fields) => window.iomodel.page.change(fields)", fields)
+    texts = (shared.tab.locator(f"#plans {part}").all_inner_texts() for part in ("dt", "dd"))
     cards = dict(zip(*texts, strict=True))
     found = planned(*point)
     if isinstance(found, str):
         most = re.search(r"at most (\d[\d,]*\d|\d)", found)
         reason = found if most is None else f"do not fit: at most {most[1]}, at "
-        assert reason in shown.text("#plans p >> nth=0")
+        assert reason in shared.text("#plans p >> nth=0")
         assert cards.get("Fits") == (None if most is None else f"no\nat most {most[1]} requests")
         assert "Time per output token" not in cards
         return
-    exact = shown.tab.evaluate(
+    exact = shared.tab.evaluate(
         "(place) => window.iomodel.page.serving.data.plans[place]", "|".join(map(str, point[:4]))
     )
     assert exact["batches"][str(point[4])] == {
@@ -191,15 +183,15 @@ def test_the_serving_view_shows_a_plan(shown: Opened, point: tuple[str, str, int
         "decode_bound": found.decode_bound,
     }
     assert exact["notes"] == list(found.prefill.model.notes)  # a better layout is another place of the view
-    assert all(note in shown.text("#plans") for note in exact["notes"])
+    assert all(note in shared.text("#plans") for note in exact["notes"])
     assert cards["Fits"] == f"yes\nat most {found.memory.fits:,} requests"
     assert cards["Time to first token"].split("\n")[1] == f"bound by {found.prefill_bound}"
     number, unit = cards["Time per output token"].split("\n")[0].split()
     assert float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit] == pytest.approx(found.tpot, rel=5e-3)
 
 
-def test_a_place_of_the_serving_view_is_in_the_link(opened: Any) -> None:
-    shown = opened("serve_model=llama-3.1-70b&serve_gpus=8&serve_batch=64")
+def test_a_place_of_the_serving_view_is_in_the_link(visited: Any) -> None:
+    shown = visited("serve_model=llama-3.1-70b&serve_gpus=8&serve_batch=64")
     assert shown.tab.input_value("#field-serve_gpus") == "8"
     before = shown.text("#plans dl")
     shown.tab.select_option("#field-serve_batch", "1")

@@ -40,7 +40,9 @@ class Form {
       if (focused) byId(focused)?.focus();
     }
     for (const [name, control] of Object.entries(this.controls)) {
-      if (document.activeElement !== control || control.tagName === "SELECT") control.value = this.drafts[name] ?? (name === "preset" ? this.presetOf(state) : state[name] ?? AUTO);
+      const value = this.drafts[name] ?? (name === "preset" ? this.presetOf(state) : state[name] ?? AUTO);
+      const same = document.activeElement === control && digits(control.value.trim() || AUTO) === value; // "8K" stays
+      if (!same) control.value = value;
     }
     const window_ = state.mask === "window";
     for (const name of ["window_left", "window_right", "align"]) this.controls[name].disabled = !window_;

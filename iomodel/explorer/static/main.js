@@ -52,7 +52,7 @@ class Page {
     if (wrong) this.show();
     if (wrong) this.form.fault(wrong);
     window.addEventListener("popstate", () => {
-      if (location.hash.slice(1) === this.written) return;
+      if (location.hash.slice(1) === this.written && byId("fault").hidden) return;
       this.form.drafts = {};
       const fault = this.read();
       if (fault) this.form.fault(fault);
