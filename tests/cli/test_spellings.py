@@ -229,3 +229,10 @@ def test_absences_are_no_names():
 def test_tiles_of_another_form_are_refused():
     with pytest.raises(InputError, match="tiles: '128' given; allowed: queries x keys, as 128x64"):
         respelled(["--tiles", "128"], Commands()["cost"].params)
+
+
+def test_a_value_of_a_switch_names_the_switch(capsys, monkeypatch):
+    typed = ["estimate", "flash2", *CALL.split(), "--latent", "512"]
+    monkeypatch.setattr("sys.argv", ["iomodel", *typed])
+    assert main() == 2
+    assert "--latent given with a value; allowed: without one, because it is a switch" in capsys.readouterr().err
