@@ -133,6 +133,7 @@ def compare(
         objective = "time" if by_default else "traffic"
     names: list[AlgorithmLike] = [*list_algorithms(workload)] if algorithms is None else _named(algorithms)
     listed = algorithms is not None
+    wanted = True if listed and isinstance(approximate, bool) else approximate
     if implementation is not None and not textbook:
         names, listed = having(implementation, names), True
     if objective == "time":
@@ -141,12 +142,12 @@ def compare(
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with hardware alone")
         call = as_attention(workload) if isinstance(workload, Call) else workload
         asked = {name: Question.ask(name, call, hardware, implementation) for name in names}
-        return by_time(*contenders(asked, approximate or algorithms is not None, listed, options))
+        return by_time(*contenders(asked, wanted, listed, options))
     if implementation is not None and not textbook:
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, *(memory.get(name) for name in BudgetOptions.__annotations__))
     asked = {name: Question.ask(name, workload, hardware, TEXTBOOK, memory=FrozenDict(memory)) for name in names}
-    able, refused = contenders(asked, approximate or algorithms is not None, listed, options)
+    able, refused = contenders(asked, wanted, listed, options)
     tiled = [question for question in able if listed or question.bound({}).tiles]
     return by_traffic([replace(question, min_block_kv=min_block_kv) for question in tiled], budget, share, refused)
 
