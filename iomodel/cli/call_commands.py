@@ -287,7 +287,8 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
 def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
     """Return what no tile decides, ready for JSON."""
     figures = {"compulsory": free.compulsory.to_dict(), "useful_flops": free.useful_flops, "intensity": free.intensity}
-    return {"algorithm": algorithm, **figures, "needed_tiles": list(free.tiles)}
+    moved = {"visible_pairs": free.visible_pairs, "reads": dict(free.reads), "writes": dict(free.writes)}
+    return {"algorithm": algorithm, **figures, **moved, "needed_tiles": list(free.tiles)}
 
 
 def _shown(algorithm: str, free: WithoutTiles) -> Table:
@@ -299,8 +300,11 @@ def _shown(algorithm: str, free: WithoutTiles) -> Table:
     if free.useful_flops is not None:
         rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))
         rows.append(("intensity at compulsory traffic", f"{free.intensity:,.4g}", "FLOP/B"))
+    rows += [] if free.visible_pairs is None else [("visible pairs", f"{free.visible_pairs:,}", "-")]
+    moved = {"reads": free.reads, "writes": free.writes}
+    rows += [(f"{side} {name}", f"{n:,}", "elements") for side, each in moved.items() for name, n in each.items() if n]
     options = ", ".join(f"--{name.replace('_', '-')}" for name in free.tiles)
-    note = f"the traffic of {algorithm} needs tiles: {options}; or --hardware, for those of a device's kernel"
+    note = f"the other traffic of {algorithm} needs tiles: {options}; or --hardware, for those of a device's kernel"
     return Table(f"{algorithm}, whatever its tiles", ("", ">value", "unit"), rows, [note])
 
 

@@ -28,10 +28,13 @@ BELONGS: dict[str, tuple[str, ...]] = {
     "blocks": ("block_mask", "mask_block_q", "mask_block_kv"),
 }
 """Options specific to one mask."""
+CAUSAL: dict[str, dict[str, Any]] = {"window": {"window_right": "0"}, "documents": {"document_causal": True}}
+"""The option by which a mask of options is causal too."""
 
 
 def mask(arguments: Mapping[str, Any]) -> Mask:
-    """Build the mask described by --mask and its options."""
+    """Build the mask described by --mask and its options, which imply the mask that has them."""
+    arguments = _implied(arguments)
     kind = arguments["mask"] or "full"
     if kind not in MASKS:
         raise UnknownNameError("mask", kind, MASKS)
@@ -59,6 +62,17 @@ def mask(arguments: Mapping[str, Any]) -> Mask:
         return "full" if kind == "full" else "causal"
     diagonal = Window(right=0, align=arguments["align"])
     return "causal" if diagonal.align == "bottom-right" else diagonal
+
+
+def _implied(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the mask that the options of masks imply; causal with a window or documents is their causal form."""
+    typed = {name for name, value in arguments.items() if value is not None}
+    owners = [owner for owner, names in BELONGS.items() if typed.intersection(names)]
+    forms = {None: {}, "causal": CAUSAL.get(owners[0])} if len(owners) == 1 else {}
+    form = forms.get(arguments["mask"])
+    if form is None or any(arguments[name] not in (None, value) for name, value in form.items()):
+        return arguments
+    return {**arguments, "mask": owners[0], **form}
 
 
 def _window(arguments: Mapping[str, Any]) -> Window:

@@ -147,7 +147,7 @@ def _passed_over(model: Any) -> str:
 
 @with_options(
     of(STEP, "Step", "batch q_len kv_len logits shared_keys", q_len="New tokens per sequence (1).",
-       kv_len="Keys per sequence, the new tokens included (required)."),
+       kv_len="Keys per sequence, the new tokens included (of a prefill, --q-len)."),
     [DEVICE],
     LAYOUT.options,
     *service(STEP),
@@ -158,7 +158,8 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
     Example:
       iomodel step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096
     """
-    require(arguments, ("hardware", "batch", "kv_len"))
+    decoding = ("kv_len",) if arguments["q_len"] in (None, "1") else ()
+    require(arguments, ("hardware", "batch", *decoding))
     emit(function(STEP)(model, **{"q_len": 1, **_asked(arguments, STEP)}), json)
 
 
@@ -236,9 +237,9 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
     """Plan prefill and decode on separate devices, with the transfer of the cache between them.
 
     Example:
-      iomodel disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --link 50GB/s --prompt 2048 --output 256
+      iomodel disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --prompt 2048 --output 256
     """
-    require(arguments, ("prefill", "decode", "link", "prompt", "output"))
+    require(arguments, ("prefill", "decode", "prompt", "output"))
     ranks = {pool: arguments[f"{pool}_tensor_parallel"] for pool in ("prefill", "decode")}
     layouts = {
         f"{pool}_layout": function(LAYOUT.path)(tensor_parallel=integer(f"{pool}_tensor_parallel", text))

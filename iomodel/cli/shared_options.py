@@ -151,7 +151,13 @@ def _of_an_algorithm(name: str, default: Any) -> Any:
 
 
 MASK = [
-    option("mask", f"Keys visible to each query: {', '.join(MASKS)} (full).", "Mask", "NAME", MASKS),
+    option(
+        "mask",
+        f"Keys visible to each query: {', '.join(MASKS)} (full, or that of the options below).",
+        "Mask",
+        "NAME",
+        MASKS,
+    ),
     option("window_left", "Visible keys to the left of the diagonal (unbounded).", "Mask"),
     option("window_right", "Visible keys to the right of the diagonal (unbounded).", "Mask"),
     option("align", "Alignment of the diagonal: bottom-right (default) or top-left.", "Mask", "NAME", get_args(Align)),

@@ -9,10 +9,12 @@ from typing import Any
 
 from iomodel.errors import InputError, shown, synonyms
 
-TILES = re.compile(r"(\d+) ?[x,*] ?(\d+)")
-"""Tiles of queries and keys as they are printed, such as 128x64."""
-TOGETHER = dict.fromkeys(("tiles", "tile"), ("--block-q", "--block-kv"))
-"""Options that one word with several numbers stands for."""
+TILES = re.compile(r"(\d+) ?[x,*] ?(\d+)(?: ?[x,*] ?(\d+))?")
+"""Tiles as they are printed, such as 128x64 of queries and keys, and 128x256x64 of a product."""
+TOGETHER = ("tiles", "tile")
+"""Options that stand for several, each with one number."""
+OF_CALLS, OF_PRODUCTS = ("--block-q", "--block-kv"), ("--block-m", "--block-n", "--block-k")
+"""The options that these stand for."""
 VALUED = dict.fromkeys(("causal", "is_causal"), ("--mask", "causal"))
 """Options with their value that one word stands for."""
 
@@ -43,8 +45,9 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
             written.append(word)
         elif meant := synonyms.same(key, [option[2:].replace("-", "_") for option in options]):
             written.append(f"--{meant.replace('_', '-')}{equals}{value}")
-        elif key in TOGETHER and options.issuperset(TOGETHER[key]):
-            written += _together(key, value if equals else rest.pop() if rest else "")
+        elif key in TOGETHER and options.issuperset(OF_CALLS):
+            places = OF_PRODUCTS if _of_products(words) and options.issuperset(OF_PRODUCTS) else OF_CALLS
+            written += _together(key, value if equals else rest.pop() if rest else "", places)
         elif key in VALUED and VALUED[key][0] in options:
             written += VALUED[key]
         elif (synonyms.same(key, arguments) or key) in arguments:
@@ -54,17 +57,26 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
     return written
 
 
-def _together(key: str, value: str) -> list[str]:
+def _of_products(words: Iterable[str]) -> bool:
+    """Check for the name of an algorithm of products of matrices, whose tiles are not queries and keys."""
+    from iomodel.algorithms import discovered
+
+    shipped = discovered()
+    return any(shipped[word].answers in ("linear", "mlp", "cross_entropy") for word in words if word in shipped)
+
+
+def _together(key: str, value: str, places: Sequence[str]) -> list[str]:
     """Return the options that one word with several numbers stands for.
 
-    >>> _together("tiles", "128x64")
+    >>> _together("tiles", "128x64", OF_CALLS)
     ['--block-q', '128', '--block-kv', '64']
     """
     numbers = TILES.fullmatch(value)
-    if numbers is None:
-        options = " and ".join(TOGETHER[key])
-        raise InputError(f"{key}: {shown(value)} given; allowed: queries x keys, as 128x64 for {options}")
-    return [word for option, number in zip(TOGETHER[key], numbers.groups(), strict=True) for word in (option, number)]
+    sizes = [] if numbers is None else [number for number in numbers.groups() if number is not None]
+    if not sizes or len(sizes) > len(places):
+        said = "queries x keys, as 128x64" if places is OF_CALLS else "rows, columns and depth, as 128x256x64"
+        raise InputError(f"{key}: {shown(value)} given; allowed: {said} for {' and '.join(places)}")
+    return [word for pair in zip(places, sizes, strict=False) for word in pair]
 
 
 def check_once(order: Iterable[Any]) -> None:

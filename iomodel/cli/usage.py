@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from ast import literal_eval
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from iomodel.cli.commands import COMMANDS, Commands
@@ -30,10 +32,22 @@ def usage_fault(error: Any) -> str:
     if message.startswith("Missing") and parameter is not None:
         takes = str(getattr(parameter, "help", None) or f"see {help_page}").rstrip(".")
         return f"{parameter.name}: not given, but required; allowed: {takes[:1].lower()}{takes[1:]}"
+    switch = _switch_before(message, context)
+    if switch:
+        return f"{switch[2:]}: {shown_name(switch)} given with a value; allowed: without one, because it is a switch"
     command = UNKNOWN_COMMAND.fullmatch(message)
     if commands and command:
         return str(UnknownNameError("command", literal_eval(command[1]), commands))
     return f"{message}; allowed: {', '.join(commands) if commands else f'see {help_page}'}"
+
+
+def _switch_before(message: str, context: Any) -> str | None:
+    """Return the switch behind which an argument stands that a command does not take, as a value of the switch."""
+    extra = re.fullmatch(r"Got unexpected extra argument(?:s|\(s\))? \((\S+)(?: .*)?\)", message)
+    if extra is None:
+        return None
+    switches = {form for taker in context.command.params if getattr(taker, "is_flag", False) for form in taker.opts}
+    return next((before for before, word in pairwise(sys.argv) if before in switches and word == extra[1]), None)
 
 
 def _unknown_option(option: str, context: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from inspect import Parameter
 from typing import Any
 
@@ -14,6 +14,7 @@ from iomodel.cli.numbers import integer, integers, pairs, real
 from iomodel.cli.shared_options import LAUNCHED, OF_LAYER, OF_RECURRENCE, TILE
 from iomodel.counting.options import known_options
 from iomodel.errors import InputError
+from iomodel.errors.synonyms import same
 from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -76,6 +77,7 @@ def _experts(arguments: Arguments) -> Experts:
 
 def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:
     """Build a workload without a mask, such as a linear layer."""
+    arguments = _renamed(arguments, kind.model_fields)
     others = dict.fromkeys(name for other in UNMASKED.values() for name in other.model_fields)
     for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields, *others):
         if name not in kind.model_fields and _typed(arguments, name):
@@ -88,6 +90,13 @@ def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:
             for name, value in fields.items()
         }
     )
+
+
+def _renamed(arguments: Arguments, fields: Collection[str]) -> Arguments:
+    """Give the fields of other workloads to those of this one that they mean, as tokens to rows."""
+    meant = {name: same(name, fields) for name in arguments if name not in fields and _typed(arguments, name)}
+    moved = {other: name for name, other in meant.items() if other is not None and not _typed(arguments, other)}
+    return {**arguments, **dict.fromkeys(moved.values()), **{other: arguments[name] for other, name in moved.items()}}
 
 
 def _call(arguments: Arguments) -> Attention | VarlenAttention:

@@ -25,6 +25,13 @@ SUFFIXES: Mapping[str, int] = {
     **{letter: 1024**power for power, letter in enumerate("KMGT", 1)},
 }
 """Suffixes of counts, as vLLM reads them (vllm/engine/arg_utils.py, human_readable_int): 8k is 8,000, 8K is 8,192."""
+_ARRIVALS = re.compile(
+    r"\s*(\d{1,15}(?:\.\d{1,15})?)(k?)\s*(?:(?:requests?|reqs?|queries|q|r)\s*)?(?:/|per|p)\s*(s|m|h|d)[a-z]*\s*",
+    re.ASCII | re.IGNORECASE,
+)
+"""A rate of arrivals, such as 500rpm, 500/min, 20 req/s or 20qps."""
+_LASTS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+"""Units of time of a rate of arrivals [s]."""
 _PER_CENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,15})?)\s*%\s*", re.ASCII)
 _COUNT = re.compile(r"(\d{1,40})(?:\.(\d{1,40}))?([kmgtKMGT])", re.ASCII)
 
@@ -71,6 +78,16 @@ def as_part(value: object) -> str:
     return f", such as {number / 100:g}" if 1 < number <= 100 else ""
 
 
+def _arrivals(value: str) -> str | float:
+    """Return the requests per second of a rate of arrivals; any other text unchanged.
+
+    >>> _arrivals("600rpm"), _arrivals("20 req/s"), _arrivals("7.2k/hour"), _arrivals("20")
+    (10.0, 20.0, 2.0, '20')
+    """
+    match = _ARRIVALS.fullmatch(value)
+    return value if match is None else float(match[1]) * (1000 if match[2] else 1) / _LASTS[match[3].lower()]
+
+
 def quantity(name: str, value: Any) -> Any:
     """Return the number of a text with a unit in the base unit of an argument; any other value unchanged.
 
@@ -82,6 +99,8 @@ def quantity(name: str, value: Any) -> Any:
     iomodel.errors.InputError: tpot: 50 given without a unit; allowed: seconds up to 1, or with a unit, such as '50ms'
     """
     unit = unit_of(name)
+    if isinstance(value, str) and name.rpartition(".")[2] == "load":
+        value = _arrivals(value)
     if not isinstance(value, str):
         most = LIKELY.get(name.rpartition(".")[2])
         if most is not None and type(value) in (int, float) and most < value < float("inf"):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import Bound, compulsory
+from iomodel.counting.bounds import Bound, compulsory, visible_pairs
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import FOLLOWS
 from iomodel.workloads.workload import Mixed, Workload
+
+USEFUL = "", "useful_flops"
+SIDES = "reads", "writes"
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,19 @@ class WithoutTiles:
         The traffic that every algorithm needs.
     useful_flops : int or None
         Matrix FLOPs of the visible pairs [FLOP]; None where a tile decides them.
+    visible_pairs : int or None
+        Pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention.
+    reads, writes : mapping of tensor name to int
+        HBM accesses of each tensor of which no tile decides them [elements].
     tiles : tuple of str
         The tiles that every other count needs; those that follow another tile are left out.
     """
 
     compulsory: Bound
     useful_flops: int | None
+    visible_pairs: int | None
+    reads: Mapping[str, int]
+    writes: Mapping[str, int]
     tiles: tuple[str, ...]
 
     @property
@@ -46,35 +58,42 @@ def without_tiles(algorithm: AlgorithmLike, workload: Workload, **options: Any) 
     Examples
     --------
     >>> from iomodel import Attention
-    >>> free = without_tiles("flash2", Attention(q_len=2048, head_dim=128))
-    >>> free.useful_flops, free.intensity, free.tiles
-    (2147483648, 1024.0, ('block_q', 'block_kv'))
+    >>> free = without_tiles("standard", Attention(q_len=2048, head_dim=128))
+    >>> free.useful_flops, free.intensity, free.tiles[:2], free.writes["S"]
+    (2147483648, 1024.0, ('gemm1_m', 'gemm1_n'), 4194304)
     """
     bound = BoundCall.bind(algorithm, workload, options)
     tiles = tuple(name for name in bound.tiles if FOLLOWS.get(name) not in bound.tiles)
-    return WithoutTiles(compulsory(algorithm, workload), _useful_flops(bound), tiles)
+    free = _free(bound)
+    reads, writes = (FrozenDict({name: n for (of, name), n in free.items() if of == side}) for side in SIDES)
+    return WithoutTiles(
+        compulsory(algorithm, workload), free.get(USEFUL), visible_pairs(workload), reads, writes, tiles
+    )
 
 
-def _useful_flops(bound: BoundCall) -> int | None:
-    """Sum the useful FLOPs over the sequences of a call; None where a tile decides them."""
-    formula = _formula(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers)
-    if formula is None:
-        return None
+def _free(bound: BoundCall) -> dict[tuple[str, str], int]:
+    """Sum each count that no tile decides over the sequences of a call."""
+    names, formulas = _formulas(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers)
     calls = bound.workload.sequences if isinstance(bound.workload, Mixed) else [bound.workload.longest]
-    return sum(formula.scalars(call, bound.numbers, ())[0] for call in calls)
+    rows = [formulas.scalars(call, bound.numbers, ()) for call in calls] if names else []
+    return dict(zip(names, map(sum, zip(*rows, strict=True)), strict=True)) if rows else {}
 
 
 @lru_cache(maxsize=64)
-def _formula(
+def _formulas(
     declaration: Algorithm, kind: FormulaKind, structure: tuple[tuple[str, Any], ...], numbers: tuple[str, ...]
-) -> Formulas | None:
-    """Compile the useful FLOPs of an algorithm; return None where they have the symbol of a tile."""
+) -> tuple[tuple[tuple[str, str], ...], Formulas]:
+    """Compile the counts of an algorithm without the symbol of a tile, each with its side and its tensor."""
     from iomodel.counting.compile import compile_formulas
     from iomodel.counting.expressions import formulas
     from iomodel.nests.symbols import NAME_OF
 
-    expressions = formulas(declaration, kind, structure)
-    names = {NAME_OF.get(symbol) for symbol in expressions.useful_flops.free_symbols}
-    if not names.isdisjoint(expressions.tiles):
-        return None
-    return compile_formulas([expressions.useful_flops], numbers, (), kind.operation)
+    made = formulas(declaration, kind, structure)
+    known = {USEFUL: made.useful_flops}
+    known |= {(side, name): count for side in SIDES for name, count in getattr(made, side).items()}
+    free = {
+        name: count
+        for name, count in known.items()
+        if {NAME_OF.get(symbol) for symbol in count.free_symbols}.isdisjoint(made.tiles)
+    }
+    return tuple(free), compile_formulas([*free.values()], numbers, (), kind.operation)

@@ -267,13 +267,15 @@ def names_meant(given: str) -> list[str]:
     (['t4'], ['rtx3060'], [])
     >>> names_meant("A100 80GB PCIe"), names_meant("NVIDIA H100 80GB HBM3")
     (['a100-pcie-80gb'], ['h100-sxm5'])
+    >>> names_meant("H100 SXM"), names_meant("h10")
+    (['h100-sxm5'], [])
     """
     name = " ".join(given.lower().split()).removesuffix(" generation")
     if name in _REPORTED:
         return [_REPORTED[name]]
     for bare in _without_brands(name):
         meant = [bare] if bare in _names() else spelled_alike(bare, list_hardware())
-        if meant := meant or _beginning(bare) or _of_words(bare) or _of_capacity(bare):
+        if meant := meant or _beginning(bare) or _of_words(bare) or _of_capacity(bare) or _before_number(bare):
             return meant
     return []
 
@@ -301,6 +303,15 @@ def _without_brands(whole: str) -> Iterator[str]:
         name = "" if bare == name else bare
     if re.match(r"m\d", whole):
         yield f"apple {whole}"
+
+
+def _before_number(name: str) -> list[str]:
+    """List the names that go on with a number where a name ends in a letter, as h100-sxm5 after H100 SXM."""
+    begun, numbered = re.sub(r"[\W_]", "", name), any(map(str.isdigit, name))
+    after = re.compile(f"{re.escape(begun)}\\d")
+    return [
+        known for known in list_hardware() if numbered and begun[-1:].isalpha() and after.match(known.replace("-", ""))
+    ]
 
 
 def _beginning(name: str) -> list[str]:

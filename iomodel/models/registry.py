@@ -40,8 +40,41 @@ HEADERS = (".gguf", ".safetensors", ".index.json")
 """Endings of files of weights, of which the header is read."""
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
 """Names of models on a hub: an owner and a repository."""
+LONGEST = 200
+"""Longest name of a repository [characters]."""
 SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])")
 """Sizes in names of models, such as 7b and 8x7b, in billions of parameters."""
+VARIANTS = (
+    r"instruct|chat|it|base|hf|gguf|thinking|dynamic|quantized|meta|exp|kv",  # training and files
+    r"\d{4}|terminus",  # dates and later trainings of one shape
+    r"v\d(?:\.\d)?",  # versions of one shape
+)
+"""Words in names of repositories that change no shape, those left out first before the others."""
+WEIGHT_WORDS = {
+    "nvfp4|fp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "fp8|float8": "fp8",
+    "int8|w8a8|8bit": "int8",
+    "bnb|nf4": "nf4",
+    "w4a16": "int4-g128",
+    "awq|gptq|autoround|int4|4bit": "uint4-g128",
+    "bf16": "bf16",
+    "fp16": "fp16",
+}
+"""Types of weights by the words for them in names of repositories, the first of several; groups are of 128 weights."""
+SAME_SHAPE = {
+    "deepseek-r1": "deepseek-v3",
+    "deepseek-v3.1": "deepseek-v3",
+    "deepseek-r1-distill-llama-8b": "llama-3.1-8b",
+    "deepseek-r1-distill-llama-70b": "llama-3.3-70b",
+    "deepseek-r1-distill-qwen-7b": "qwen2.5-7b",
+    "deepseek-r1-distill-qwen-14b": "qwen2.5-14b",
+    "deepseek-r1-distill-qwen-32b": "qwen2.5-32b",
+    "qwq-32b": "qwen2.5-32b",
+    "llama-4-scout-17b-16e": "llama-4-scout",
+    "llama-4-maverick-17b-128e": "llama-4-maverick",
+}
+"""Models trained from another, by the shipped model of their shape (model cards of these repositories)."""
 LISTING = "iomodel.list_models() or 'iomodel model'"
 """Listings of the names of models, for messages."""
 DESCRIBING = ("config.json", "params.json", "model_index.json")
@@ -87,6 +120,8 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     64
     """
     source = name_or_path_or_dict
+    if isinstance(source, str) and _is_name(source) and (released := _released(source)) is not None:
+        return released
     if isinstance(source, Mapping):
         return _from_data(as_mapping("model", source, "the content of a config.json"), "")
     if isinstance(source, os.PathLike):
@@ -106,6 +141,50 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     if len(meant) != 1:
         raise _unknown(source)
     return _shipped(meant[0])
+
+
+def _is_name(source: str) -> bool:
+    """Check for the name of a model or of a repository, which no file or folder has."""
+    named = not source.lower().endswith(ENDINGS) and (not names_file(source, ENDINGS) or HUB_NAME.fullmatch(source))
+    return bool(named) and not exists(source)  # noqa: PTH110
+
+
+@cache
+def _released(source: str) -> ModelSpec | None:
+    """Return the shipped model that the name of a repository means, in the type of weights that it states."""
+    shape, dtype = known_as(source)
+    if shape is None:
+        return None
+    spec = _shipped(shape)
+    if dtype is None or dtype in (spec.dtype, spec.expert_dtype or spec.dtype):
+        return spec
+    note = f"Weights in {dtype}, by the name {source}; {spec.label} is released in {spec.dtype}."
+    return spec.model_copy(update={"dtype": dtype, "expert_dtype": None, "notes": (*spec.notes, note)})
+
+
+def known_as(name: str) -> tuple[str | None, str | None]:
+    """Find the shipped model that a name means for certain, and the type of weights that the name states.
+
+    Words that change no shape are left out, as are an owner and the type.
+
+    >>> known_as("nvidia/Llama-3.3-70B-Instruct-FP8"), known_as("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8")
+    (('llama-3.3-70b', 'fp8'), ('qwen2.5-7b', 'int8'))
+    >>> known_as("mistralai/Mixtral-8x7B-Instruct-v0.1"), known_as("gpt-5")
+    (('mixtral-8x7b', None), (None, None))
+    """
+    if name.lower() in _names():
+        return name.lower(), None
+    if len(name) > LONGEST:
+        return None, None
+    words = re.split(r"[-_ ]|\.(?=\D)", name.rstrip("/").rpartition("/")[2].lower())
+    typed = (dtype for known, dtype in WEIGHT_WORDS.items() if any(re.fullmatch(known, word) for word in words))
+    left = re.compile("|".join(WEIGHT_WORDS))
+    for further in ("", *VARIANTS):
+        left = re.compile(f"{left.pattern}|{further}" if further else left.pattern)
+        meant = spelled_alike("-".join(word for word in words if not left.fullmatch(word)), [*_names(), *SAME_SHAPE])
+        if len(meant) == 1:
+            return SAME_SHAPE.get(meant[0], meant[0]), next(typed, None)
+    return None, None
 
 
 def _unknown(name: str) -> UnknownNameError:

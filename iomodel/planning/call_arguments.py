@@ -91,7 +91,7 @@ def of_command(
     """
     if not is_command(model):
         return model, dict(service), own, ()
-    command = read_command(model)
+    command = read_command(model, drafts=service.get("speculation") is not None)
     read = command.arguments
     if "batch" in read:
         read["step_requests"] = -(-read.pop("batch") // read["layout"].data_parallel)

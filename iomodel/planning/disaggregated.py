@@ -23,7 +23,7 @@ from iomodel.planning.layouts import SERVER, default_layouts, no_room, with_leas
 from iomodel.planning.replica_figures import engine_host
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import ServiceOptions, takes
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.layout import NETWORK, Layout
 from iomodel.planning.step.step_arguments import as_layout
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.weights import stage_layers
@@ -41,7 +41,7 @@ def disaggregate(
     *,
     prompt: int,
     output: int,
-    link: float | str,
+    link: float | str | None = None,
     prefill_layout: Layout | None = None,
     decode_layout: Layout | None = None,
     batch: int | None = None,
@@ -70,8 +70,9 @@ def disaggregate(
         Tokens of a prompt.
     output : int
         Tokens of its output.
-    link : float or str
-        Bandwidth from one device of a pool to one of the other, in one direction, such as "50GB/s" [B/s].
+    link : float or str, optional
+        Bandwidth from one device of a pool to one of the other, in one direction, such as "50GB/s"; by default that of
+        the network of a :class:`iomodel.Layout`, a port of 400 Gb/s for each device [B/s].
     prefill_layout, decode_layout : Layout, optional
         Layouts of the replicas; by default those of the candidates of :func:`iomodel.plan` with the fewest devices for
         the load, or the most requests per second and device.
@@ -103,7 +104,7 @@ def disaggregate(
     model, told, own, ignored = of_command(model, service, layout=None, batch=batch)
     asked = settled(disaggregate, told, price=price, batch=own["batch"], layout=own["layout"])
     senders, receivers = as_device(prefill), as_device(decode)
-    bandwidth = as_real("link", link)
+    bandwidth = NETWORK if link is None else as_real("link", link)
     rate = None if load is None else as_real("load", load)
     single, price_table = as_price(asked.own["price"])
     costs = {id(as_device(name)): price for name, price in price_table.items()}

@@ -14,7 +14,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.errors import InputError, shown
 from iomodel.errors.synonyms import key, same
-from iomodel.models.registry import list_models
+from iomodel.models.registry import known_as
+from iomodel.models.registry import model as find_model
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engine_options import LLAMA_CPP, SGLANG, TRTLLM, VLLM, OptionNames
 from iomodel.planning.engines import ENGINES, OTHER_NAMES
@@ -27,7 +28,6 @@ MODELS = ("--model", "--model-path", "--served-model-name", "--hf-repo")
 """Options that name the model."""
 LONGEST = 10_000
 """Longest accepted command line [characters]."""
-ENDINGS = re.compile(r"-(instruct|chat|it|base|hf|fp8|bf16|gguf)$")
 NEGATIVE = re.compile(r"-\d+")
 GGUF_TYPE = re.compile(r"[-.:](q4_0|q4_1|q5_0|q5_1|q8_0|f16|bf16|q[2-6]_k)(?:_[sml])?(?:\.gguf)?$", re.IGNORECASE)
 """The type of the weights at the end of the name of a GGUF file."""
@@ -37,8 +37,6 @@ SERVERS = ("llama-server", "llama-cli", "llama-bench")
 """Programs of llama.cpp that take its options."""
 REFUSED = {
     "--cpu-offload-gb": "weights on the host",
-    "--speculative-config": "speculation; give it to iomodel.plan",
-    "--speculative-algorithm": "speculation; give it to iomodel.plan",
     "--prefill-context-parallel-size": "context parallelism of prompts",
     "--attention-context-parallel-size": "context parallelism",
     "--disaggregation-mode": "disaggregated prefill",
@@ -48,6 +46,8 @@ REFUSED = {
     "--extra_llm_api_options": "the options in a file; give them to iomodel.plan",
 }
 """Options that a plan does not follow."""
+DRAFTED = ("--speculative-config", "--speculative-algorithm")
+"""Options of drafts, whose acceptance no command line states."""
 UNFOLLOWED = {
     "--enforce-eager", "--compilation-config", "-O", "--no-enable-chunked-prefill", "--disable-cuda-graph",
     "--enable-mixed-chunk", "--mamba-ssm-dtype", "--mamba-ssm-cache-dtype", "--mamba-cache-dtype",
@@ -139,10 +139,18 @@ def engine_arguments(command: str) -> dict[str, Any]:
     return read_command(command).arguments
 
 
-def read_command(command: str) -> Command:
-    """Read the command line of an engine, and name the options that a plan passes over."""
+def read_command(command: str, *, drafts: bool = False) -> Command:
+    """Read the command line of an engine, and name the options that a plan passes over.
+
+    Its drafts are passed over where the caller states them, with `drafts`.
+    """
     engine, words = _engine(command)
     options, model = _options(engine, words)
+    for name in () if drafts else options.keys() & {*DRAFTED}:
+        raise InputError(
+            f"command: {name} given without the share of drafts that are accepted; allowed: with a speculation beside "
+            f"the line, such as --draft-tokens {_draft_tokens(options)} --acceptance 0.7"
+        )
     for name, reason in REFUSED.items():
         if name in options:
             raise InputError(f"command: {name} given; allowed: none, because a plan does not follow {reason}")
@@ -175,6 +183,13 @@ def read_command(command: str) -> Command:
     length = options.get(own["tokens"]) or ""
     limit = {own["tokens"]: _integer(own["tokens"], options)} if length.isdigit() else {}
     return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}), FrozenDict(limit))
+
+
+def _draft_tokens(options: Mapping[str, str | None]) -> str:
+    """Return the draft tokens of a step that the options of an engine state, else 3."""
+    stated = (options.get("--speculative-config"), options.get("--speculative-num-steps"))
+    number = re.search(r"num_speculative_tokens\W+(\d{1,3})|^(\d{1,3})$", next(filter(None, stated), ""))
+    return "3" if number is None else number[1] or number[2]
 
 
 def _of_memory(engine: OptionNames, options: Mapping[str, str | None]) -> dict[str, Any]:
@@ -330,10 +345,10 @@ def shipped_name(name: str) -> str:
             return name
     except (OSError, ValueError):  # longer than a path can be, or a character that no path has
         pass
-    known, short = list_models(), name.rstrip("/").split("/")[-1].lower().removeprefix("meta-")
-    while short not in known and ENDINGS.search(short):
-        short = ENDINGS.sub("", short)
-    return short
+    shape, dtype = known_as(name)
+    if shape is None:
+        return name.rstrip("/").rpartition("/")[2].lower()
+    return shape if dtype is None or find_model(name) == find_model(shape) else name
 
 
 def _integer(name: str, options: Mapping[str, str | None]) -> int:

@@ -14,7 +14,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
-from iomodel.counting.requirements import met
+from iomodel.counting.requirements import check_numbers
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownKeywordError, UnknownNameError, shown
@@ -92,11 +92,11 @@ def compare(
         a bare budget, with options of the solver, for sequences of different lengths, and on a device whose file lacks
         the matrix peak of the dtype or the bandwidth.
     approximate : bool
-        List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
-        out, because they change the outputs of the model.
+        List approximate algorithms beside the exact ones, marked; they are never the `best`. By default those that
+        `algorithms` does not name are left out, because they change the outputs of the model.
     algorithms : sequence of str or Algorithm, optional
-        The algorithms, or kernels as "flash4", to compare; all of :func:`iomodel.list_algorithms` by default, for
-        traffic those with tiles.
+        The algorithms, or kernels as "flash4", to compare, each with an answer or the reason why it has none; all of
+        :func:`iomodel.list_algorithms` by default, for traffic those with tiles.
     **options
         Options, each passed to the algorithms that take it.
 
@@ -133,6 +133,7 @@ def compare(
         objective = "time" if by_default else "traffic"
     names: list[AlgorithmLike] = [*list_algorithms(workload)] if algorithms is None else _named(algorithms)
     listed = algorithms is not None
+    wanted = True if listed and isinstance(approximate, bool) else approximate
     if implementation is not None and not textbook:
         names, listed = having(implementation, names), True
     if objective == "time":
@@ -141,22 +142,23 @@ def compare(
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with hardware alone")
         call = as_attention(workload) if isinstance(workload, Call) else workload
         asked = {name: Question.ask(name, call, hardware, implementation) for name in names}
-        return by_time(contenders(asked, approximate, listed, options))
+        return by_time(*contenders(asked, wanted, listed, options))
     if implementation is not None and not textbook:
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, *(memory.get(name) for name in BudgetOptions.__annotations__))
     asked = {name: Question.ask(name, workload, hardware, TEXTBOOK, memory=FrozenDict(memory)) for name in names}
-    able = contenders(asked, approximate, listed, options)
+    able, refused = contenders(asked, wanted, listed, options)
     tiled = [question for question in able if listed or question.bound({}).tiles]
-    return by_traffic([replace(question, min_block_kv=min_block_kv) for question in tiled], budget, share)
+    return by_traffic([replace(question, min_block_kv=min_block_kv) for question in tiled], budget, share, refused)
 
 
 def contenders(
     asked: Mapping[AlgorithmLike, Question], approximate: bool, listed: bool, options: Mapping[str, Any]
-) -> list[Question]:
+) -> tuple[list[Question], tuple[Absent, ...]]:
     """Select the questions whose algorithm answers the call, each with the options that the algorithm takes.
 
-    Approximate algorithms are included on request; `listed` is true if the caller named the algorithms.
+    Approximate algorithms are included on request. `listed` is true if the caller named the algorithms or their
+    kernels: those that do not answer the call are then returned too, with the reason.
 
     Raises
     ------
@@ -167,9 +169,11 @@ def contenders(
         raise InputError(f"approximate: {shown(approximate)} given; allowed: True or False")
     call = next(iter(asked.values())).call
     exact = {name: each for name, each in asked.items() if approximate or not each.algorithm.approximates}
-    able = {name: each for name, each in exact.items() if _covers(each)}
-    if not able and listed:
-        raise InputError(f"algorithms: none of those given answers {call}; allowed: one that is exact and does")
+    able = {name: each for name, each in exact.items() if _covered(each) is None}
+    if listed and all(each.algorithm.approximates for each in able.values()):
+        reasons = {name: _covered(each) or "approximates attention" for name, each in asked.items()}
+        told = "; ".join(f"{name}, {reason}" for name, reason in reasons.items())
+        raise InputError(f"algorithms: none of those given answers the call exactly ({told}); allowed: one that does")
     if not able:
         kind = kind_of(call)
         features = ", ".join(kind.features)
@@ -179,10 +183,19 @@ def contenders(
         if option not in known:
             raise UnknownKeywordError(f"option of {', '.join(map(str, able))}", option, known)
     chosen = [each.choosing(only_taken(each.algorithm, call.direction, options)) for each in able.values()]
-    return [question for question in chosen if _allowed(question)]
+    obstacles = [(each, _covered(each) or _unmet(each)) for each in (*chosen, *exact.values())]
+    absent = {name_of(each.algorithm): _absent(each, reason) for each, reason in obstacles if reason} if listed else {}
+    return [each for each in chosen if _unmet(each) is None], tuple(absent.values())
 
 
-def by_traffic(questions: Sequence[Question], budget: Budget, share: Fraction) -> Comparison:
+def _absent(question: Question, reason: str) -> Absent:
+    device = None if question.hardware is None else question.hardware.label
+    return Absent(name_of(question.algorithm), device, reason, runs=False, defined=False)
+
+
+def by_traffic(
+    questions: Sequence[Question], budget: Budget, share: Fraction, refused: tuple[Absent, ...]
+) -> Comparison:
     """Solve each contender under the budget for its traffic; InfeasibleError if no exact algorithm fits."""
     inexact = approximations(name_of(question.algorithm) for question in questions)
     solutions, infeasible = [], []
@@ -203,7 +216,8 @@ def by_traffic(questions: Sequence[Question], budget: Budget, share: Fraction) -
             least=least.least or 0,
             unit=unit,
         )
-    return Comparison(questions[0].call, "traffic", ordered(solutions, "traffic"), tuple(infeasible), inexact, budget)
+    absent = (*infeasible, *refused)
+    return Comparison(questions[0].call, "traffic", ordered(solutions, "traffic"), absent, inexact, budget)
 
 
 def _on_devices(
@@ -232,21 +246,26 @@ def _on_devices(
     return Comparison.joined(parts, refused)
 
 
-def _covers(question: Question) -> bool:
-    """Check that the algorithm covers the direction, mask and features of the call."""
-    try:
-        check_kind(question.algorithm, kind_of(question.call))
-    except InputError:
-        return False
-    return True
+def _covered(question: Question) -> str | None:
+    """Return the reason why an algorithm does not cover the direction, mask or features of the call."""
+    return _reason(partial(check_kind, question.algorithm, kind_of(question.call)))
 
 
-def _allowed(question: Question) -> bool:
-    """Check that an approximate algorithm supports these lengths, such as self-attention of at least `top_k` rows."""
+def _unmet(question: Question) -> str | None:
+    """Return the reason why an approximate algorithm refuses these lengths, such as self-attention of few rows."""
     declaration, call = question.algorithm, question.call
     if not declaration.approximates:
-        return True
+        return None
     if not isinstance(call, Attention):
-        return False
+        return f"sequences of different lengths given; {name_of(declaration)} takes one length"
     complete = check_options(declaration, question.options, direction=call.direction)
-    return bool(met(declaration, {**call.numbers, "mask": call.mask, **complete}))
+    return _reason(partial(check_numbers, declaration, {**call.numbers, "mask": call.mask, **complete}))
+
+
+def _reason(check: Callable[[], None]) -> str | None:
+    """Return the message of a check that refuses; None where the check passes."""
+    try:
+        check()
+    except InputError as error:
+        return str(error)
+    return None

@@ -14,9 +14,12 @@ from iomodel.studies.estimate import estimated
 from iomodel.timing.estimate_result import Estimate
 
 
-def by_time(questions: Sequence[Question]) -> Comparison:
-    """Estimate each contender that a kernel runs, equal ones once; InfeasibleError if no exact algorithm fits."""
-    estimates, absent = list[Estimate](), list[Absent]()
+def by_time(questions: Sequence[Question], others: Sequence[Absent] = ()) -> Comparison:
+    """Estimate each contender that a kernel runs, equal ones once; InfeasibleError if no exact algorithm fits.
+
+    `others` do not answer the call.
+    """
+    estimates, absent = list[Estimate](), [*others]
     least, refused = list[InfeasibleError](), list[InputError]()
     for question in questions:
         name, device = name_of(question.algorithm), question.device

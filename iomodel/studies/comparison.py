@@ -56,6 +56,8 @@ class Absent(Record):
         The smallest feasible budget, in its unit, where no tile fits.
     runs : bool
         False where no kernel runs the call on the device.
+    defined : bool
+        False where the algorithm is not defined for the call, such as for its mask.
     """
 
     algorithm: str | None
@@ -63,6 +65,7 @@ class Absent(Record):
     reason: str
     least: int | None = None
     runs: bool = True
+    defined: bool = True
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,11 @@ class Comparison(Result):
         missing = [one for one in self.absent if one.algorithm is not None]
         rows += [tuple(one.missing(self, absent) for one in columns) for absent in missing]
         notes = footnotes(self.approximates)
-        notes += [f"{one.hardware}: {one.reason}" for one in self.absent if one.algorithm is None]
+        notes += [
+            f"{one.algorithm or one.hardware}: {one.reason}"
+            for one in self.absent
+            if one.algorithm is None or not one.defined
+        ]
         timed = [answer for answer in self.answers if isinstance(answer, Estimate)]
         trusted = [
             *shared_notes("left out", {one.algorithm: one.left_out for one in timed}),
@@ -330,10 +337,14 @@ def _tiles(comparison: Comparison, answer: Answer) -> str:
     return str(Entry.of(answer, comparison.by)) if _on_devices(comparison) else sizes_text(answer.tiles)
 
 
+def _no_kernel(_: Comparison, absent: Absent) -> str:
+    return "" if absent.runs or not absent.defined else "no kernel"
+
+
 def _unfit(comparison: Comparison, absent: Absent) -> str:
     """Describe tiles that do not fit; a comparison by traffic has the memory needed in a column of its own."""
     if not absent.runs:
-        return ""
+        return "" if absent.defined else "not defined for this call"
     return f"none fits, needs {absent.least:,} B" if comparison.by == "time" and absent.least else "none fits"
 
 
@@ -370,7 +381,7 @@ def _memory(comparison: Comparison) -> str:
 _COLUMNS = (
     _Column("algorithm", _marked, _always, _marked, right=False),
     _Column("device", _device, _on_devices, _device, right=False),
-    _Column("kernel", _kernels, _by_time, lambda _, absent: "" if absent.runs else "no kernel", right=False),
+    _Column("kernel", _kernels, _by_time, _no_kernel, right=False),
     _Column("tiles", _tiles, _always, _unfit, right=False),
     _Column(_unit, _seconds, _by_time),
     _Column(f"{labels.REQUESTS} [B]", lambda _, answer: f"{answer.cost.hbm_bytes:,}", _by_traffic),

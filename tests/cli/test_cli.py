@@ -171,6 +171,10 @@ def test_tiles_and_cost_say_what_the_library_says(answer):
         ("--mask window --window-left 5", iomodel.Window(left=5)),
         ("--mask window --window-left 0 --window-right 2", iomodel.Window(left=0, right=2)),
         ("--mask window --window-right 1 --align top-left", iomodel.Window(right=1, align="top-left")),
+        ("--window-left 5", iomodel.Window(left=5)),
+        ("--window-left 5 --align top-left", iomodel.Window(left=5, align="top-left")),
+        ("--mask causal --window-left 5", iomodel.Window(left=5, right=0)),
+        ("--mask causal --window-left 5 --window-right 0", iomodel.Window(left=5, right=0)),
     ],
 )
 def test_masks(answer, typed, mask):
@@ -199,6 +203,8 @@ def test_masks_of_data(answer, tmp_path, monkeypatch):
         line = f"--q-len 30 --mask documents --document-lengths {typed}"
         mask = iomodel.Documents([10, 20], causal=causal)
         assert counted(answer, line) == expected(iomodel.Attention, q_len=30, mask=mask)
+        implied = line.replace("--mask documents", "--mask causal" if causal else "").replace("--document-causal", "")
+        assert counted(answer, implied) == counted(answer, line)
     line = "--q-len 30 --kv-len 50 --mask blocks --block-mask blocks.npy --mask-block-q 8 --mask-block-kv 11"
     mask = iomodel.BlockMask(np.eye(4, 5, dtype=bool), 8, 11)
     assert counted(answer, line) == expected(iomodel.Attention, q_len=30, kv_len=50, mask=mask)
@@ -435,6 +441,9 @@ def test_a_cost_without_tiles_is_what_no_tile_decides(answer, name, mask):
         cost = json.loads(answer(f"{line} --json {' '.join(f'{option} {size}' for option in typed)}"))
         assert free["useful_flops"] in (None, cost["useful_flops"])
         assert free["compulsory"]["bytes"] <= cost["hbm_bytes"]
+        assert free["visible_pairs"] == cost["visible_pairs"]
+        assert all(free[side].items() <= cost[side].items() for side in ("reads", "writes"))
+    assert free["writes"]["O"] or name == "split_kv"  # partial outputs, by the number of splits
 
 
 @pytest.mark.parametrize(
@@ -602,7 +611,7 @@ BAD = {
     "formula gemm --mask causal": "mask: 'causal' given; allowed: full, because gemm has no mask",
     f"cost flash2 {SHAPE} --rows 4": "rows: given for flash2, an algorithm of attention; allowed: heads, kv_heads,",
     "disaggregate llama-3-8b --prefill h100-sxm5 --decode h100-sxm5 --link 5GB --prompt 8 --output 8": "unit 'GB'",
-    "model meta-llama/Llama-3.1-8B": "model: 'meta-llama/Llama-3.1-8B' is unknown; did you mean 'llama-3.1-8b'?",
+    "model meta-llama/Llama-3.1-9B": "model: 'meta-llama/Llama-3.1-9B' is unknown; allowed: a name of",
     f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",
     f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: a name of iomodel.list_algorithms()",
     f"tiles flash2 {SHAPE} --hardware h1000": "hardware: 'h1000' is unknown; did you mean",
@@ -651,7 +660,7 @@ BAD = {
     f"cost flash2 {SHAPE} --mask cau": "mask: 'cau' is unknown; did you mean 'causal'? allowed: full, causal, window",
     f"cost flash2 {SHAPE} --mask window": "window_left, window_right: none given",
     f"cost flash2 {SHAPE} --mask window --window-left -1": "window_left: -1 given; allowed: an integer from 0",
-    f"cost flash2 {SHAPE} --window-left 4": "window_left: given with mask full; allowed: only with --mask window",
+    f"cost flash2 {SHAPE} --mask full --window-left 4": "window_left: given with mask full; allowed: only with --mask",
     f"cost flash2 {SHAPE} --mask causal --window-right 4": "window_right: given with mask causal; allowed",
     f"cost flash2 {SHAPE} --align top-left": "align: 'top-left' given with mask full; allowed",
     f"cost flash2 {SHAPE} --mask causal --align top": "'top' given; allowed: 'bottom-right' or 'top-left'",
@@ -700,8 +709,9 @@ BAD = {
     f"cost flash2 {SHAPE} --mask documents --document-lengths 3,0": "document 1: 0 given",
     f"cost flash2 {SHAPE} --mask documents --document-lengths @no.txt": "'no.txt' cannot be read (No such file",
     f"cost flash2 {SHAPE} --mask documents --document-lengths @tests": "cannot be read (is a directory)",
-    f"cost flash2 {SHAPE} --document-lengths 3,4": "document_lengths: given with mask full; allowed: only with",
-    f"cost flash2 {SHAPE} --mask causal --document-causal": "document_causal: given with mask causal; allowed",
+    f"cost flash2 {SHAPE} --document-lengths 3,4": "documents of 7 positions given for q_len = 512",
+    f"cost flash2 {SHAPE} --mask causal --document-causal": "document_lengths: not given, but required by --mask doc",
+    f"cost flash2 {SHAPE} --document-lengths 512 --window-left 4": "window_left: given with mask full; allowed: only",
     f"cost flash2 {SHAPE} --mask documents --document-lengths 9 --align top-left": "align: 'top-left' given with mask",
     f"cost flash2 {SHAPE} --mask blocks": "block_mask: not given, but required by --mask blocks",
     f"cost flash2 {SHAPE} --mask blocks --block-mask x.npy --mask-block-q 4": "mask_block_kv: not given, but required",

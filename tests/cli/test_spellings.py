@@ -28,6 +28,13 @@ ACCEPTED = {
     f"tiles flash2 {CALL} --gpu h100-sxm5": f"tiles flash2 {CALL} {H100}",
     f"estimate flash2 {CALL} --tiles 128x64": f"estimate flash2 {CALL} --block-q 128 --block-kv 64",
     f"estimate flash2 {CALL} --tiles=128x64": f"estimate flash2 {CALL} --block-q 128 --block-kv 64",
+    "cost gemm --tiles 128x256x64": "cost gemm --block-m 128 --block-n 256 --block-k 64",
+    "cost fused_mlp --tile 128x256": "cost fused_mlp --block-m 128 --block-n 256",
+    "cost gemm --tokens 64 --d-model 4096": "cost gemm --tokens 64 --in-features 4096",
+    "cost fused_mlp --intermediate-size 14336": "cost fused_mlp --hidden-features 14336",
+    "cost cut_cross_entropy --vocabulary 128256": "cost cut_cross_entropy --vocab-size 128256",
+    "tiles flash2 --seqlens 100,200 --v-dim 128": "tiles flash2 --q-lens 100,200 --value-dim 128",
+    "plan llama-3-8b --system-prompt-tokens 6000": "plan llama-3-8b --shared-tokens 6000",
     f"cost flash2 {CALL} --causal": f"cost flash2 {CALL} --mask causal",
     "diagnose flash2 --seconds 1ms": "diagnose flash2 --time 1ms",
     # of our own
@@ -124,7 +131,6 @@ HINTED = {
     f"tiles flash2 {CALL} --sram-bytes 100kilobytes": "did you mean 'KiB'?",
     f"plan llama-3-8b {H100} {LOAD} --memory-utilization 90": "at most 1, such as 0.9",
     f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",
-    f"plan deepseek-r1 {H100} {LOAD}": "did you mean 'deepseek-v3'?",
     "torch": "a room of the library for Python, without a command",
     f"tiles flash2 {CALL} --blockq 64": "--blockq: no option of iomodel tiles, but of check",
     f"tiles flash2 {CALL} --gqa 4": "did you mean --kv-heads?",
@@ -132,6 +138,14 @@ HINTED = {
     "simulate llama-3-8b --rate 5": "did you mean --load?",
     f"plan llama-3-8b {H100} {LOAD} --price 2.5/h": "at most 1e+15, such as 2.5",
     f"disaggregate llama-3-8b --prefill b200 --decode b200 {LOAD} --link 400Gbps": "bits are an eighth of as many",
+    "plan llama-3-8b --prefix-cache 6000": "did you mean --shared-tokens or --hit-rate?",
+    "tiles flash2 --cu-seqlens 0,100,300": "did you mean --q-lens or --document-lengths?",
+    "cost fused_mlp --experts 8": "did you mean --loads or --groups?",
+    "cost experts --rows 4": "did you mean 'fused_mlp' or 'split_mlp'?",
+    "cost rmsnorm --rows 4": "iomodel.torch.TrafficMode",
+    "cost gemm --tiles 1x2x3x4": "as 128x256x64 for --block-m and --block-n and --block-k",
+    f"cost split_kv {CALL} --scale-dtype fp16": "did you mean --kv-scales?",
+    f"fleet llama-3-8b {H100} {LOAD} --load 500rpx --ttft 1 --tpot 1": "such as 500",
     f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
@@ -215,3 +229,10 @@ def test_absences_are_no_names():
 def test_tiles_of_another_form_are_refused():
     with pytest.raises(InputError, match="tiles: '128' given; allowed: queries x keys, as 128x64"):
         respelled(["--tiles", "128"], Commands()["cost"].params)
+
+
+def test_a_value_of_a_switch_names_the_switch(capsys, monkeypatch):
+    typed = ["estimate", "flash2", *CALL.split(), "--latent", "512"]
+    monkeypatch.setattr("sys.argv", ["iomodel", *typed])
+    assert main() == 2
+    assert "--latent given with a value; allowed: without one, because it is a switch" in capsys.readouterr().err

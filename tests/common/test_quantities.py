@@ -73,3 +73,20 @@ def test_a_share_above_one_was_probably_meant_in_per_cent(value, hint):
         iomodel.plan("llama-3-8b", "h100-sxm5", prompt=512, output=8, memory_utilization=value)
     with pytest.raises(iomodel.InputError, match=r"such as 0\.7"):
         iomodel.Speculation(tokens=4, acceptance=70)
+
+
+@pytest.mark.parametrize(
+    ("text", "per_second"),
+    [
+        ("600rpm", 10), ("600 RPM", 10), ("600/min", 10), ("600 requests per minute", 10), ("20 req/s", 20),
+        ("20qps", 20), ("7.2k/hour", 2), ("86400 requests/day", 1), ("20k", 20_000), (0.5, 0.5),
+    ],
+)  # fmt: skip
+def test_a_load_has_a_unit_of_time(text, per_second):
+    assert quantity("load", text) == per_second
+    assert quantity("prompt", text) != per_second or text in ("20k", 0.5)
+
+
+@pytest.mark.parametrize("text", ["600rpx", "rpm", "-600rpm", "1e3/min", "600/", "600 ms"])
+def test_other_text_is_no_load(text):
+    assert quantity("load", text) == text

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import Attention, Documents, InputError, UnknownNameError, Window, hardware
+from iomodel import Attention, Documents, InputError, IOModelError, UnknownNameError, Window, hardware
 from iomodel.errors import SpecError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
@@ -19,6 +19,7 @@ from iomodel.models.model_file import ModelFile, file_of, grouped
 from iomodel.models.model_tables import every_model
 from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
+from iomodel.planning import engine_arguments
 from tests.models.test_published_configs import SHIPPED
 from tests.support.inside import WEIGHT_SIZE, as_service, main, parse
 
@@ -352,6 +353,38 @@ def test_files_that_are_refused(change, message, tmp_path):
 @pytest.mark.parametrize(("given_name", "name"), [("Llama3 8B", "llama-3-8b"), ("qwen-2.5-7b", "qwen2.5-7b")])
 def test_a_name_with_other_separators_is_the_listed_name(given_name, name):
     assert model(given_name) is model(name)
+
+
+@pytest.mark.parametrize(
+    ("repository", "name", "dtype"),
+    [
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "qwen3-235b-a22b", "fp8"),
+        ("nvidia/Llama-3.1-405B-Instruct-FP4", "llama-3.1-405b", "nvfp4"),
+        ("hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "llama-3.1-8b", "uint4-g128"),
+        ("RedHatAI/Qwen2.5-72B-Instruct-quantized.w8a8", "qwen2.5-72b", "int8"),
+        ("unsloth/Llama-3.2-1B-Instruct-bnb-4bit", "llama-3.2-1b", "nf4"),
+        ("deepseek-ai/DeepSeek-V3-0324", "deepseek-v3", None),
+        ("deepseek-ai/DeepSeek-V3.1", "deepseek-v3", None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "llama-3.3-70b", None),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b", None),
+        ("openai/gpt-oss-120b", "gpt-oss-120b", None),
+        ("deepseek-r1", "deepseek-v3", None),
+    ],
+)
+def test_the_name_of_a_repository_states_the_type_of_its_weights(repository, name, dtype):
+    spec, shape = model(repository), model(name)
+    assert spec.layers == shape.layers
+    assert spec.dtype == (dtype or shape.dtype)
+    assert (spec is shape) == (dtype is None)
+    assert all(f"Weights in {dtype}" in spec.notes[-1] for _ in [dtype] if dtype)
+    line = engine_arguments(f"vllm serve {repository}")
+    assert model(line["model"]) == spec
+
+
+@pytest.mark.parametrize("name", ["./llama-3-8b", "/x/llama-3-8b-fp8", "llama-3-8b.json", "a/Mistral-7B-v0.2"])
+def test_a_path_or_another_version_is_no_name_of_a_shipped_model(name):
+    with pytest.raises(IOModelError):
+        model(name)
 
 
 @pytest.mark.parametrize("name", ["llama-2-34b", "qwen2.5-3b", "qwen2-57b", "llama-3-7b", "meta-llama/Llama-2-34b-hf"])

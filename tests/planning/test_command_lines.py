@@ -299,3 +299,16 @@ def test_options_that_matter_and_are_not_followed_are_said_to_matter():
     with pytest.raises(InputError, match="--kv-cache-memory-bytes '10X' given; allowed: bytes, such as 10G"):
         memory_plan(f"{VLLM} --kv-cache-memory-bytes 10X", H100)
     assert left_by("sglang serve --model-path llama-3.1-8b --chunked-prefill-size -1").tokens > 0
+
+
+def test_drafts_of_a_command_line_need_an_acceptance():
+    config = '{"method": "eagle3", "num_speculative_tokens": 5}'
+    line = f"vllm serve meta-llama/Llama-3.1-8B --speculative-config '{config}'"
+    with pytest.raises(InputError, match=r"--speculative-config given without .* --draft-tokens 5 --acceptance 0.7"):
+        plan(line, "h100-sxm5", **CHAT)
+    drafts = Speculation(tokens=5, acceptance=0.7)
+    drafted = plan(line, "h100-sxm5", speculation=drafts, **CHAT)
+    plain = plan("vllm serve meta-llama/Llama-3.1-8B", "h100-sxm5", speculation=drafts, **CHAT)
+    assert drafted.tpot == plain.tpot
+    with pytest.raises(InputError, match="--draft-tokens 3 --acceptance"):
+        engine_arguments("sglang serve --model-path x --speculative-algorithm EAGLE --speculative-num-steps 3")

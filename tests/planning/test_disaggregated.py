@@ -62,6 +62,12 @@ def test_a_faster_link_is_never_worse():
     assert found[-1].tpot < together.tpot  # no prefill comes between the steps
 
 
+def test_the_links_of_a_layout_are_those_of_pools_too():
+    stated = disaggregate(TINY, H100, H100, link="50GB/s", **CHAT)
+    assert disaggregate(TINY, H100, H100, **CHAT) == stated
+    assert stated.link == Layout().network
+
+
 FAULTS = [
     ({"link": 0}, InputError, "link: 0 given; allowed: a number above 0"),
     ({"decode": "h201"}, UnknownNameError, "hardware"),
@@ -87,8 +93,8 @@ def test_the_command(capsys):
     assert json.loads(capsys.readouterr().out) == disaggregate(TINY, H100, H200, **at, **CHAT).to_dict()
     assert main(shlex.split(typed)) == 0
     assert "TPOT with the transfer" in capsys.readouterr().out
-    assert main(shlex.split(typed.replace("--link 2e10", ""))) == 2
-    assert capsys.readouterr().err.startswith("iomodel: link: not given")
+    assert main(shlex.split(typed.replace("--decode h200-sxm", ""))) == 2
+    assert capsys.readouterr().err.startswith("iomodel: decode: not given")
 
 
 @pytest.mark.parametrize("output", [1, 16])

@@ -379,3 +379,9 @@ def test_tokens_choose_and_are_sorted_by_experts_before_these() -> None:
     names = [part.name for part in step("gpt-oss-20b", H100, batch=4, q_len=1, kv_len=128).parts]
     order = ["router", "choose experts", "sort tokens by expert", "expert gate up", "expert down", "add up experts"]
     assert [name for name in names if name in order] == order
+
+
+def test_new_tokens_alone_are_a_prefill() -> None:
+    assert step(LLAMA, H100, batch=2, q_len=512) == step(LLAMA, H100, batch=2, q_len=512, kv_len=512)
+    with pytest.raises(InputError, match="kv_len: None given"):
+        step(LLAMA, H100, batch=2, q_len=1)

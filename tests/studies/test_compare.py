@@ -213,3 +213,35 @@ def test_a_tile_that_does_not_fit_says_what_it_needs(tmp_path: Any) -> None:
     (unfit,) = found.absent
     assert f"none fits, needs {unfit.least:,} B" in " ".join(str(found).split())
     assert iomodel.solve("flash2", small, sram_bytes=unfit.least, alignment=16).footprint == unfit.least
+
+
+NAMED = ["nsa", "linformer", "flash2", "two_pass"]
+
+
+@pytest.mark.parametrize("where", [{"hardware": "h100-sxm5"}, {"sram_bytes": 2**18}])
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_each_algorithm_that_is_named_has_an_answer_or_a_reason(where: dict[str, Any], mask: Any) -> None:
+    call = iomodel.Attention(heads=4, q_len=4096, head_dim=64, mask=mask)
+    found = iomodel.compare(call, **where, algorithms=NAMED)
+    answered, absent = {one.algorithm for one in found.entries}, {one.algorithm: one for one in found.absent}
+    assert answered.isdisjoint(absent)
+    assert {*answered, *absent} == {*NAMED}
+    assert found.best.algorithm == "flash2"
+    other = "nsa" if mask == "full" else "linformer"
+    assert not absent[other].defined
+    assert "mask: " in absent[other].reason
+    assert f"{other}: mask: '{mask}' given" in str(found)
+    assert iomodel.results.Comparison.from_dict(found.to_dict()) == found
+
+
+def test_approximations_alone_are_refused_with_the_reason() -> None:
+    call = iomodel.Attention(q_len=4096, head_dim=64, mask="causal")
+    with pytest.raises(iomodel.InputError, match=r"nsa, approximates attention; linformer, mask: 'causal' given"):
+        iomodel.compare(call, "h100-sxm5", algorithms=["nsa", "linformer"])
+
+
+def test_lengths_that_an_approximation_refuses_are_its_reason() -> None:
+    call = iomodel.Attention(q_len=1, kv_len=4096, head_dim=64, mask="causal")
+    found = iomodel.compare(call, sram_bytes=2**18, algorithms=["flash2", "nsa"])
+    assert [(one.algorithm, one.defined) for one in found.absent] == [("nsa", False)]
+    assert "kv_len: 4096 given" in found.absent[0].reason

@@ -468,3 +468,20 @@ def test_a_serpentine_walk_loads_nothing_at_its_turns() -> None:
     tiles = {"block_q": 11, "block_kv": 3, "dq_block_q": 3, "dq_block_kv": 10}
     trace = iomodel.trace("two_pass", w, None, tiles, order="serpentine")
     assert trace.count == len(list(trace.events))
+
+
+@given(
+    n=st.integers(1, 40), keys=st.integers(1, 40), block_q=st.integers(1, 12), block_kv=st.integers(1, 12),
+    sides=st.sampled_from([(None, None), (None, 0), (3, 0), (5, 2)]),
+    direction=st.sampled_from(["forward", "backward"]),
+)  # fmt: skip
+def test_visited_tiles_are_those_with_a_visible_pair(
+    n: int, keys: int, block_q: int, block_kv: int, sides: tuple[int | None, int | None], direction: Any
+) -> None:
+    left, right = sides
+    mask: Any = "full" if sides == (None, None) else iomodel.Window(left=left, right=right)
+    call = iomodel.Attention(q_len=n, kv_len=keys, head_dim=2, mask=mask, direction=direction)
+    seen = visible(n, keys, left, right, "bottom-right")
+    tiles = {(i // block_q, j // block_kv) for i, j in np.argwhere(seen)}
+    found = iomodel.trace("flash2", call, tiles={"block_q": block_q, "block_kv": block_kv})
+    assert found.summary.visited_tiles == len(tiles)

@@ -50,7 +50,7 @@ def step(
     *,
     batch: int,
     q_len: int,
-    kv_len: int,
+    kv_len: int | None = None,
     **service: Unpack[TimedStepOptions],
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
@@ -65,7 +65,8 @@ def step(
     hardware : Hardware or str
         A device, or the name of one.
     batch, q_len, kv_len : int
-        Sequences on all ranks [-]; new tokens per sequence, and keys including the new tokens [tokens].
+        Sequences on all ranks [-]; new tokens per sequence, and keys including the new tokens, by default those alone
+        where there are several, a prefill [tokens].
     **service
 
     Raises
@@ -87,7 +88,8 @@ def step(
     options = {**DEFAULTS, **asked.service}
     logits, parameters = options["logits"], options["parameters"]
     spec, device, shared = as_model(model), as_device(hardware), asked.layout or Layout()
-    sequences, queries, keys = as_integer("batch", batch), as_integer("q_len", q_len), as_integer("kv_len", kv_len)
+    sequences, queries = as_integer("batch", batch), as_integer("q_len", q_len)
+    keys = queries if kv_len is None and queries > 1 else as_integer("kv_len", kv_len)
     if keys < queries:
         raise InputError(f"kv_len: {keys} given; allowed: from q_len = {queries} up, because new tokens are keys too")
     shared_prefix = as_integer("shared_keys", options["shared_keys"], least=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from iomodel.common import labels
 from iomodel.common.display import Result, Table
@@ -33,6 +34,8 @@ class TraceSummary(Result):
         The peak levels [B].
     hbm_time, compute_time : float or None
         Traffic over the device's bandwidth, FLOPs over its peak, in `unit`; None if unknown.
+    visited_tiles : int
+        Pairs of a tile of queries and a tile of keys that are multiplied; 0 but for attention [-].
     """
 
     derived = ("hbm_elements", "hbm_bytes", "hbm_time", "compute_time", "hbm_share", "unit", "device")
@@ -50,6 +53,7 @@ class TraceSummary(Result):
     peak_sram: int
     peak_hbm: int
     rates: TraceRates
+    visited_tiles: int = 0
 
     @property
     def hbm_elements(self) -> int:
@@ -99,6 +103,7 @@ class TraceSummary(Result):
         rows.append((labels.REQUESTS, f"{self.hbm_bytes:,}", f"B, {self.hbm_elements:,} elements"))
         counts = [(QUANTITIES[name], getattr(self, name)) for name in ("atomics", "flops", "exps", "tanhs", "randoms")]
         rows += [(entry.label, f"{n:,}", entry.unit) for entry, n in counts if n]
+        rows += [("visited tiles of queries and keys", f"{self.visited_tiles:,}", "-")] if self.visited_tiles else []
         rows.append(("greatest SRAM level", f"{self.peak_sram:,}", f"B{share_of(self.peak_sram, self.rates.sram)}"))
         rows.append(("greatest HBM allocation", f"{self.peak_hbm:,}", "B"))
         times = [("time on HBM", self.hbm_time), ("time on products", self.compute_time)]
@@ -117,6 +122,7 @@ class EventTotals:
     """The sums over the events of one run of a program."""
 
     sums: Counter[tuple[str, str]] = field(default_factory=Counter)
+    visited: set[tuple[Any, ...]] = field(default_factory=set)
     peak_sram: int = 0
     peak_hbm: int = 0
 
@@ -128,6 +134,9 @@ class EventTotals:
             count["events", ""] += 1
             if event[8]:
                 count[op, ""] += event[8]
+                sides = tuple(sorted(side for side in event[5] if side[0] in ("query", "key")))
+                if op == "MatMul" and len(sides) == 2:
+                    self.visited.add(sides)
             elif n:
                 if op in READING:
                     count["reads", tensor] += n
@@ -164,4 +173,5 @@ def summed(totals: Iterable[tuple[EventTotals, int]], rates: TraceRates) -> Trac
         peak_sram=max((tally.peak_sram for tally, _ in tallies), default=0),
         peak_hbm=max((tally.peak_hbm for tally, _ in tallies), default=0),
         rates=rates,
+        visited_tiles=sum(len(tally.visited) * times for tally, times in tallies),
     )
