@@ -35,7 +35,7 @@ SAMPLE = 300
 """Solved calls on which launches compete for a place in the rule [-]."""
 TILES, MENU = 56, 120
 """Most tiles that compete, and launches of a rule [-]."""
-NEAR, TYPICAL, FAR = 0.003, 0.02, 0.15
+NEAR, TYPICAL, FAR, LARGE = 0.003, 0.01, 0.6, 0.15
 """Regret that costs nothing; costs of a choice that is not the solver's, and of a regret above the last [-]."""
 REFUSED = 1e3
 """Loss of a launch that the kernels refuse."""
@@ -353,7 +353,7 @@ def _losses(regret: Any) -> Any:
     """Weigh regrets: those above the tolerance count apart from their size, and large ones once more."""
     known = np.isfinite(regret)
     excess = np.where(known, regret, 0.0)
-    lost = np.clip(excess - NEAR, 0, 1) + TYPICAL * (excess > SHARE) + FAR * (excess > FAR)
+    lost = np.clip(excess - NEAR, 0, 1) + TYPICAL * (excess > SHARE) + FAR * (excess > LARGE)
     return np.where(known, lost, REFUSED).astype(np.float64)
 
 
