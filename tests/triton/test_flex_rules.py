@@ -53,7 +53,7 @@ def test_the_rule_is_derived_again_by_the_file_beside_it(learned: Rule, tmp_path
     names: dict[str, Any] = {"__file__": str(beside)}
     exec(compile(beside.read_text(encoding="utf-8"), str(beside), "exec"), names)
     names["test_the_file_is_what_the_command_writes"]()
-    names["test_its_choices_are_nearly_as_fast_as_those_of_the_solver"]()
+    names["test_its_choices_lose_no_more_than_the_header_says"]()
     with pytest.raises(iomodel.UnknownNameError, match="form: 'cpp' is unknown; allowed: python, table"):
         learned.write(tmp_path / "options.cpp")
     assert file.read_text(encoding="utf-8") == learned.text()

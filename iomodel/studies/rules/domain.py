@@ -19,6 +19,8 @@ KEY_HEADS = (1, 2, 4, 5, 8, 10, 16, 32)
 DECODES, ROUND, CAUSAL = 0.4, 0.5, 0.5
 """Shares of drawn calls with one query, of lengths that are powers of two, and of causal masks [-]."""
 LEAST_KEYS = 64
+HELD_OUT = 8
+"""A rule is judged by one call for so many that it was learned from [-]."""
 
 
 @dataclass(frozen=True)

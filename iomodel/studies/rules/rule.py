@@ -17,7 +17,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, IOModelError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
-from iomodel.studies.rules.domain import LEAST_KEYS, Domain
+from iomodel.studies.rules.domain import HELD_OUT, LEAST_KEYS, Domain
 from iomodel.studies.rules.engines import Engine, engine_of
 from iomodel.studies.rules.launches import FILLS, SHARE, Calls, DividingFamily, Family, Kernels, Launch, part_of
 from iomodel.studies.rules.rule_result import DeviceRule, Node, Regret, Rule
@@ -29,8 +29,8 @@ from iomodel.workloads.varlen import VarlenAttention
 CALLS = 12_000
 PART = 500
 """Calls that are solved or timed between two steps of a progress bar [-]."""
-SOLVED, HELD_OUT = 8, 8
-"""One in so many calls is solved for the launches of the rule; as many more calls judge it [-]."""
+SOLVED = 8
+"""One in so many calls is solved for the launches of the rule [-]."""
 SAMPLE = 300
 """Solved calls on which launches compete for a place in the rule [-]."""
 TILES, MENU = 56, 120

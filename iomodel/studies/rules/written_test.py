@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from iomodel.studies.rules.domain import HELD_OUT
 from iomodel.studies.rules.written import name_of_function
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ def test_the_file_is_what_the_command_writes():
 '''
 CHOICES = """
 
-def test_its_choices_are_nearly_as_fast_as_those_of_the_solver():
+def test_its_choices_lose_no_more_than_the_header_says():
     rule = run_path(str(FILE))
     regrets = []
     for hardware, implementation in {kernels}:
-        drawn = DOMAIN.drawn(20, {judged})
-        for place in range(20):
+        drawn = DOMAIN.drawn({held}, {judged})
+        for place in range({some}):
             call = {{name: column[place].item() for name, column in drawn.items()}}
             chosen = rule["{function}"](hardware, **call)
             causal = call.pop("causal")
@@ -42,7 +43,6 @@ def test_its_choices_are_nearly_as_fast_as_those_of_the_solver():
 {taken}
             regrets.append(seconds / least - 1)
     assert max(regrets) <= {worst}
-    assert sum(regrets) / len(regrets) <= {mean}
 """
 WHOLE = """            best = iomodel.solve("{algorithm}", asked, hardware, implementation=implementation)
             names = ("block_q", "block_kv", "warps", "stages", "packed", "splits")
@@ -63,19 +63,23 @@ CONFIGS = """            version = implementation.removeprefix("triton-")
             seconds, least = (each.seconds for each in keep.judge([own, best], {{}}))"""
 """Comparisons of the time of a choice with the least one: of launches, of splits at a library's tile, of configs."""
 
+SOME = 20
+"""Held-out calls whose regret a test computes again [-]."""
+SLACK = 0.01
+"""Regret above that of the header that a test allows, twice the tolerance of the solver [-]."""
+
 
 def written_test(rule: Rule, form: str, file: str) -> str:
     """Write the tests of a rule that is written to a file in a form."""
     kernels = [(each.hardware, each.implementation) for each in rule.devices]
     domain = ", ".join(f"{name}={value!r}" for name, value in vars(rule.domain).items())
-    known = min(each.held_out.calls for each in rule.devices) ** -0.5  # few calls tell little of the worst one
     words = {
         "file": PurePath(file).name, "domain": domain, "algorithm": rule.algorithm,
         "devices": [hardware for hardware, _ in kernels], "size": rule.size, "calls": rule.calls,
         "seed": rule.seed, "form": form, "function": name_of_function(rule), "kernels": kernels,
-        "implementation": [implementation for _, implementation in kernels], "judged": (rule.seed, 4),
-        "worst": round(2 * max([each.held_out.worst for each in rule.devices]) + 0.05 + known, 4),
-        "mean": round(2 * max([each.held_out.mean for each in rule.devices]) + 0.01 + known / 5, 4),
+        "implementation": [implementation for _, implementation in kernels], "judged": (rule.seed, 2),
+        "worst": round(max([each.held_out.worst for each in rule.devices]) + SLACK, 4),
+        "held": rule.calls // HELD_OUT, "some": min(rule.calls // HELD_OUT, SOME),
     }  # fmt: skip
     in_triton = rule.form_of_engine.room != "iomodel.rule"
     words["learned"] = f"{rule.form_of_engine.room}(" + ("" if in_triton else f'"{rule.algorithm}",')
