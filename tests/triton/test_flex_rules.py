@@ -38,11 +38,14 @@ def test_kernel_options_are_of_the_forward_pass_and_none_outside(learned: Rule) 
     assert len(text.encode()) <= 40_000
     choose = function(text, "kernel_options")
     drawn = DOMAIN.drawn(20, 3)
-    for place in range(20):
+    (device,) = learned.devices
+    for place, chosen in enumerate(device.places(drawn).tolist()):
         call = {name: column[place].item() for name, column in drawn.items()}
         options = choose(DEVICE, **call)
         assert [*options] == ["fwd_BLOCK_M", "fwd_BLOCK_N", "fwd_num_warps", "fwd_num_stages"]
-        assert 128 % options["fwd_BLOCK_M"] == 128 % options["fwd_BLOCK_N"] == 0
+        launch = device.launches[chosen]
+        assert [*options.values()] == [launch.block_q, launch.block_kv, launch.warps, launch.stages]
+        assert 128 % launch.block_q == 128 % launch.block_kv == 0
         for outside in ({"q_len": 127}, {"head_dim": 96}, {"batch": 17}, {"device": "rtx3090"}):
             assert choose(**{"device": DEVICE, **call, **outside}) is None
 
