@@ -117,7 +117,7 @@ that AITER_TRITON_CONFIGS_OVERLAY_PATH names into its own, key by key (github.co
 
 def engine_of(name: str | None, room: str) -> Engine:
     """Return the engine of a name, if the function of this name learns its rules."""
-    if not name:
+    if name is None:
         return WHOLE
     known = ENGINES[as_choice("engine", name, ENGINES)]
     if known.room != room:
