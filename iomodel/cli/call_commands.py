@@ -158,6 +158,10 @@ def tiles(
     typer.echo(_source_text(algorithm, form, limits, chosen, arguments))
 
 
+TRITON_FORMS = ("triton", "helion", "flex-attention")
+"""Forms of source text for which the rules of Triton's compiler choose."""
+
+
 def _source_text(
     algorithm: str, form: str, limits: dict[str, Any], chosen: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> str:
@@ -165,7 +169,7 @@ def _source_text(
     from iomodel.solving.export import FORMS, MOST, exported
     from iomodel.solving.solve import solve
 
-    if form not in (forms := ["triton", *FORMS]):
+    if form not in (forms := [*TRITON_FORMS, *FORMS]):
         raise UnknownNameError("emit", form, forms)
     device, top = _device(arguments), limits.pop("top", None)
     taken = (
@@ -174,22 +178,22 @@ def _source_text(
         "objective",
         *(("min_block_kv", "min_blocks_per_sm") if form in FORMS else ()),
     )
-    refused = [name for name in (*limits, *(chosen if form == "triton" else ())) if name not in taken]
+    refused = [name for name in (*limits, *(() if form in FORMS else chosen)) if name not in taken]
     if refused:
         raise InputError(f"{refused[0]}: given with emit {form!r}; allowed: {', '.join(taken)}, top")
     if limits.get("objective", "time") != "time":
         raise InputError(f"objective: {limits['objective']!r} given with emit; allowed: 'time'")
     call = values.workload(arguments, algorithm)
-    if form != "triton":
+    if form in FORMS:
         return exported(solve(algorithm, call, **{**limits, "top": MOST}, **chosen), form, top)
     from iomodel.triton.amd import AMD
     from iomodel.triton.listing import source
 
     if limits.get("implementation", "triton") not in ("triton", AMD):
         raise InputError(
-            f"implementation: {limits['implementation']!r} given with emit 'triton'; allowed: 'triton', {AMD!r}"
+            f"implementation: {limits['implementation']!r} given with emit {form!r}; allowed: 'triton', {AMD!r}"
         )
-    return source(algorithm, as_attention(call), device, top=top)
+    return source(algorithm, as_attention(call), device, form=form, top=top)
 
 
 def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:

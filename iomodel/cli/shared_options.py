@@ -267,10 +267,11 @@ KERNELS = [
     IMPLEMENTATION,
     option(
         "emit",
-        "Print the choices within 5 % of the least time as source text: triton.Config of a Triton kernel, CuTe, JSON.",
+        "Print the choices within 5 % of the least time as source text: triton.Config of a Triton kernel, Helion's "
+        "seeds, FlexAttention's kernel options, CuTe, JSON.",
         "Output",
         "FORM",
-        ("triton", "cute", "json"),
+        ("triton", "helion", "flex-attention", "cute", "json"),
     ),
 ]
 RANKED = of(SOLVE, "Solver", "objective min_blocks_per_sm top")

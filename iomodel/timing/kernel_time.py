@@ -415,11 +415,13 @@ def _on_sms(
         together, groups, read_with = (1, 1, (1, 1)) if backward else (1, warps, (2, 1))
     elif launched.warps is None:
         read_with = (1, 1)
+    beside_products = launched.layout.fastest and rates.asynchronous and not launched.specialized and not backward
+    beside_products = (together == 1) & beside_products if launched.warps is not None else False
     deepest = int(most) if isinstance(most, int) else int(np.max(most))
 
     def of(found: _Phases) -> list[Any]:
         least = larger(found.longest, port)
-        return times(found.own, waits, most, least, together, groups, read_with, awaited)
+        return times(found.own, waits, most, least, together, groups, read_with, awaited, beside_products)
 
     alone, *_ = each = of(phases)
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.

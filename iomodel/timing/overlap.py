@@ -34,6 +34,7 @@ def times(
     groups: Any = 1,
     read_with: tuple[int, int] = (2, 1),
     awaited: Any = 0.0,
+    asynchronous: Any = False,
 ) -> list[Any]:
     """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s]; times may be arrays.
 
@@ -58,6 +59,9 @@ def times(
         [-]; (1, 1) for a kernel of which nothing was read.
     awaited : float
         Time of a block on no unit that was read from kernels with one block on an SM [s], beside `wait`.
+    asynchronous : bool or array
+        True where one warp of a block on each scheduler waits for products that run beside it. What two blocks leave
+        idle is then a wait, of which more blocks fill more.
 
     >>> times([2.0, 1.0], 1.0, 3)  # 4 for two, more for one, less for three
     [5.375, 4.0, 3.628968253968254]
@@ -79,7 +83,11 @@ def times(
         cycles = _cycles(_served(busy, warps), wait + awaited, reach)
     excess = alone - read[read_with[0] - 1]
     if not isinstance(groups, np.ndarray):
-        return [larger(cycles[min(groups * many, len(cycles)) - 1] + excess, beside) for many in range(1, deepest + 1)]
+        shares = [pick(asynchronous, min(1.0, read_with[0] / many), 1.0) for many in range(1, deepest + 1)]
+        return [
+            larger(cycles[min(groups * many, len(cycles)) - 1] + excess * share, beside)
+            for many, share in enumerate(shares, 1)
+        ]
     parts = [(number, groups == number) for number in sorted(set(groups.ravel().tolist()))]
     return [
         larger(sum(where * cycles[min(number * many, len(cycles)) - 1] for number, where in parts) + excess, beside)

@@ -12,6 +12,7 @@ from iomodel.triton.kernel_count import KernelCount, TensorCount
 from iomodel.triton.kernel_counter import count, launches
 from iomodel.triton.listing import configs, flex_options
 from iomodel.triton.pruner import Judged, Pruned, Pruner, perf_model, prune, pruner
+from iomodel.triton.rules import rule
 
 __all__ = [
     "Inference",
@@ -32,4 +33,5 @@ __all__ = [
     "perf_model",
     "prune",
     "pruner",
+    "rule",
 ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from iomodel.common.keywords import strict
-from iomodel.common.validation import as_integer
+from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.solving.export import MOST, SHARE
@@ -23,6 +23,10 @@ ROWS, KEYS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
 WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4, 5)
 SPARSE_BLOCK = 128
 """Rows of a block of FlexAttention's default block mask; tiles divide it."""
+LARGEST = 256
+"""Most rows of a tile [rows]."""
+LISTS = {"triton": "configs", "helion": "seeds", "flex-attention": "kernel_options"}
+"""Names of the lists that are written, by form."""
 MICRO = 1e6
 """Microseconds of a second."""
 
@@ -46,7 +50,7 @@ def options(
     *,
     kernel: str | None = None,
     names: Mapping[str, str] | None = None,
-    largest: int = 256,
+    largest: int = LARGEST,
     version: str | None = None,
 ) -> list[Option]:
     """List the fastest configs of all tiles up to `largest` rows that fit."""
@@ -81,7 +85,7 @@ def ranked(
     *,
     kernel: str | None = None,
     names: Mapping[str, str] | None = None,
-    largest: int = 256,
+    largest: int = LARGEST,
     version: str | None = None,
 ) -> list[Judged]:
     """Rank all configs of tiles up to `largest` rows that fit, the fastest first."""
@@ -91,31 +95,70 @@ def ranked(
 
 
 def source(
-    algorithm: str, workload: Attention, hardware: Hardware | str, *, top: int | None = None, version: str | None = None
+    algorithm: str,
+    workload: Attention,
+    hardware: Hardware | str,
+    *,
+    form: str = "triton",
+    top: int | None = None,
+    version: str | None = None,
 ) -> str:
     """Write configs of a kernel as source text: up to eight within 5 % of the least time, or the `top` fastest.
 
     Each has its time in a comment. Splits and packed heads, which are no arguments of a config, have one of their own.
+    The form is "triton", "helion" for the seeds of Helion's search or "flex-attention" for its kernel options.
 
     >>> import iomodel
     >>> call = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
     >>> print(source("flash2", call, "a100-sxm4-80gb", version="3.9.0").splitlines()[0])
     configs = [
     """
-    kernel = kind(workload)
+    kernel, largest, write = _written(form, workload)
     allowed = described_by(kernel).name
     if algorithm != allowed:
-        raise InputError(f"emit: 'triton' given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}")
-    if on_amd(as_device(hardware), workload, kernel or kind(workload)):
+        raise InputError(f"emit: {form!r} given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}")
+    if on_amd(as_device(hardware), workload, kernel):
         listed = amd_options(workload, as_device(hardware), None, MOST)
     else:
-        listed = [(each.config, each.seconds) for each in ranked(workload, hardware, kernel=kernel, version=version)]
+        judged = ranked(workload, hardware, kernel=kernel, largest=largest, version=version)
+        listed = [(each.config, each.seconds) for each in judged]
     near = [each for each in listed if each[1] <= (1 + SHARE) * listed[0][1]][:TOP]
     chosen = near if top is None else listed[: as_integer("top", top)]
     divided = launch_options(kernel, workload, as_device(hardware))
     notes = [f"    # {', '.join(f'{name} = {value}' for name, value in divided.items())}"] if divided else []
-    lines = [f"    {config},  # {seconds * MICRO:,.1f} us" for config, seconds in chosen]
+    lines = [f"    {write(config)},  # {seconds * MICRO:,.1f} us" for config, seconds in chosen]
+    if form != "triton":
+        size = f"{workload.batch} x {workload.heads} heads, {workload.q_len} queries, {workload.kv_len} keys"
+        about = f"# {size}, {workload.head_dim} elements, {workload.dtype} on {as_device(hardware).id}; predicted times"
+        return "\n".join([about, f"{LISTS[form]} = [", *notes, *lines, "]"])
     return "\n".join(["configs = [", *notes, *lines, "]"])
+
+
+def _written(form: str, workload: Attention) -> tuple[str, int, Callable[[Option], str]]:
+    """Return the kind of kernel of a form, its largest tile, and the writer of a config."""
+    own = kind(workload)
+    if form == "triton":
+        return own, LARGEST, str
+    if form == "helion":
+        if own != "forward":
+            raise InputError(f"emit: 'helion' given for a kernel {own}; allowed: a forward pass of several queries")
+        return own, LARGEST, lambda option: json.dumps(_seed(option))
+    as_choice("emit", form, LISTS)
+    if own == "forward":
+        return "block_sparse", SPARSE_BLOCK, lambda option: json.dumps(_prefixed(_forward_options(option)))
+    if own == "backward_dkdv":
+        return "backward", SPARSE_BLOCK, lambda option: json.dumps(_backward_options(option))
+    raise InputError(f"emit: 'flex-attention' given for a kernel {own}; allowed: a pass of several queries")
+
+
+def _seed(option: Option) -> dict[str, Any]:
+    """Write a config as one of Helion, for tiles of one head, then of queries and of keys."""
+    tiles = [1, option.kwargs["BLOCK_M"], option.kwargs["BLOCK_N"]]
+    return {"block_sizes": tiles, "num_warps": option.num_warps, "num_stages": option.num_stages}
+
+
+def _prefixed(options: Mapping[str, int]) -> dict[str, int]:
+    return {f"fwd_{name}": value for name, value in options.items()}
 
 
 @strict

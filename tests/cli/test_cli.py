@@ -133,7 +133,7 @@ def test_no_option_of_source_text_is_ignored(answer, run):
         "triton --implementation xformers": "implementation: 'xformers' given with emit 'triton'; allowed: 'triton'",
         "cute --objective traffic": "objective: 'traffic' given with emit; allowed: 'time'",
         "cute --epsilon 0.1": "epsilon: given with emit 'cute'; allowed: ",
-        "ptx": "emit: 'ptx' is unknown; allowed: triton, cute, json",
+        "ptx": "emit: 'ptx' is unknown; allowed: triton, helion, flex-attention, cute, json",
     }
     for words, message in refused.items():
         code, _, err = run(f"{shape} --emit {words}")

@@ -19,6 +19,8 @@ KEY_HEADS = (1, 2, 4, 5, 8, 10, 16, 32)
 DECODES, ROUND, CAUSAL = 0.4, 0.5, 0.5
 """Shares of drawn calls with one query, of lengths that are powers of two, and of causal masks [-]."""
 LEAST_KEYS = 64
+HELD_OUT = 8
+"""A rule is judged by one call for so many that it was learned from [-]."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Domain(Record):
     ----------
     max_q_len : int
         Most queries of a sequence.
+    min_q_len : int
+        Fewest queries of a sequence.
     max_kv_len : int
         Most keys of a sequence; there are at least as many as queries, and 64.
     max_batch : int
@@ -50,11 +54,15 @@ class Domain(Record):
     max_group: int = 16
     head_dims: tuple[int, ...] = HEAD_DIMS
     dtype: str = "bf16"
+    min_q_len: int = 1
 
     def __post_init__(self) -> None:
         as_choice("dtype", self.dtype, DTYPES)
         for name in (field.name for field in fields(self) if field.name.startswith("max_")):
             as_integer(name, getattr(self, name), LEAST_KEYS if name == "max_kv_len" else 1)
+        most = min(self.max_q_len, self.max_kv_len)
+        if as_integer("min_q_len", self.min_q_len) > most:
+            raise InputError(f"min_q_len: {self.min_q_len} given; allowed: up to {most}, the most queries")
         widths: Any = self.head_dims
         if isinstance(widths, str) or not isinstance(widths, Iterable) or not (widths := tuple(widths)):
             raise InputError(f"head_dims: {shown(self.head_dims)} given; allowed: a list of integers from 1")
@@ -64,7 +72,8 @@ class Domain(Record):
         """Draw calls: lengths and batches evenly by their logarithm, heads and widths as models have them."""
         random = np.random.default_rng(seed)
         most = min(self.max_q_len, self.max_kv_len)
-        queries = np.where(random.random(size) < DECODES, 1, _spread(random, 1, most, size))
+        decodes = (random.random(size) < DECODES) & (self.min_q_len == 1)
+        queries = np.where(decodes, 1, _spread(random, self.min_q_len, most, size))
         keys = _spread(random, LEAST_KEYS, self.max_kv_len, size)
         powers = 1 << np.round(np.log2(keys)).astype(np.int64)
         keys = np.where(random.random(size) < ROUND, powers, keys)

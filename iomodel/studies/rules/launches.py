@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,8 @@ Calls = Mapping[str, Any]
 TILES = ("block_q", "block_kv", "warps", "stages")
 FILLS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Blocks for every two SMs, to which splits may raise those of a call [-]."""
+SHARE = 0.005
+"""Excess over the least time up to which a choice counts as the solver's, the solver's own tolerance [-]."""
 KEYS = 8192
 """Keys of the call whose default kernels are taken [-]."""
 POINTS = 60_000
@@ -70,6 +72,49 @@ class Launch(Record):
         return np.clip(self.fill * units // (2 * blocks), 1, np.minimum(most, tiles))
 
 
+class Kernels(Protocol):
+    """Kernels on a device among whose launches a rule chooses."""
+
+    @property
+    def device(self) -> Hardware:
+        """The device."""
+
+    @property
+    def dtype(self) -> str:
+        """The type of the rows."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kernels."""
+
+    @property
+    def units(self) -> int:
+        """The SMs of the device."""
+
+    @property
+    def most_splits(self) -> int:
+        """The most splits that the kernels try."""
+
+    @property
+    def ships(self) -> bool:
+        """True if the library ships a launch, which `shipped` times."""
+
+    def takes(self, head_dim: int) -> bool:
+        """Check that the kernels run rows of a width."""
+
+    def solved(self, calls: Calls) -> tuple[list[Launch], Any]:
+        """Find the fastest launch and the time of each call [s]."""
+
+    def shipped(self, calls: Calls) -> Any:
+        """Time calls as their library launches them by default [s]."""
+
+    def times(self, calls: Calls, launches: Sequence[Launch], chosen: Any = None) -> Any:
+        """Time every launch at every call, or the chosen one of each [s]."""
+
+    def ragged(self, call: VarlenAttention, launch: Launch) -> tuple[float, float]:
+        """Time sequences of different lengths at their solution and at a launch [s]."""
+
+
 @dataclass(frozen=True)
 class Family:
     """The kernels of one implementation of an algorithm on a device."""
@@ -98,15 +143,20 @@ class Family:
             )
         return cls(algorithm, device, question.library, dtype)
 
+    @property
+    def name(self) -> str:
+        """The name of the implementation."""
+        return self.implementation.name
+
+    @property
+    def ships(self) -> bool:
+        """True if the library ships tiles."""
+        return bool(self.implementation.tiles)
+
     @cached_property
     def units(self) -> int:
         """The SMs of the device."""
-        found = rates(self.device, self.dtype).units
-        if found is None:
-            raise InputError(
-                f"hardware: {self.device.id} given, without compute.units; allowed: a device that has them"
-            )
-        return int(found)
+        return units_of(self.device, self.dtype)
 
     @cached_property
     def most_splits(self) -> int:
@@ -182,18 +232,19 @@ class Family:
 
     def ragged(self, call: VarlenAttention, launch: Launch) -> tuple[float, float]:
         """Time sequences of different lengths at their solution and at a launch [s]."""
-        asked = self.algorithm, call, self.device
-        best = solve(*asked, implementation=self.implementation)
+        best = solve(self.algorithm, call, self.device, implementation=self.implementation)
         tiles = {name: getattr(launch, name) for name in TILES}
-        options: dict[str, Any] = {
-            "splits": launch.splits,
-            **({"packed": launch.packed} if self.packs and call.group > 1 else {}),
-        }
+        packed = {"packed": launch.packed} if self.packs and call.group > 1 else {}
+        return best.seconds, self._estimated(call, tiles, splits=launch.splits, **packed)
+
+    def _estimated(self, call: VarlenAttention, tiles: Mapping[str, int] | None, **options: Any) -> float:
+        """Time a launch of sequences of different lengths; infinite where the kernels refuse it [s]."""
         try:
-            found = estimate(*asked, tiles, implementation=self.implementation, **options)
+            return estimate(
+                self.algorithm, call, self.device, tiles, implementation=self.implementation, **options
+            ).seconds
         except IOModelError:
-            return best.seconds, np.inf
-        return best.seconds, found.seconds
+            return float(np.inf)
 
     def _timed(
         self, calls: Calls, launches: Sequence[Launch], first: Any, second: Any, divided: Any, word: bool
@@ -203,16 +254,20 @@ class Family:
         here = {name: values[second] for name, values in calls.items()}
         for mask, where in _by_mask(here):
             own = first[where]
-            tiles = {name: np.array([getattr(launch, name) for launch in launches])[own] for name in TILES}
-            options: dict[str, Any] = {"packed": word} if self.packs else {}
+            options = self._chosen([launches[place] for place in own], word)
             if self.most_splits > 1:
                 options["splits"] = divided[own, second[where]]
             found = estimate_array(
-                self.algorithm, None, self.device, tiles=tiles, implementation=self.implementation, dtype=self.dtype,
+                self.algorithm, None, self.device, implementation=self.implementation, dtype=self.dtype,
                 mask=mask, infeasible="mark", **_sizes(here, where), **options,
             )  # fmt: skip
             seconds[where] = np.where(np.isnan(found.seconds), np.inf, found.seconds)
         return seconds
+
+    def _chosen(self, launches: Sequence[Launch], packed: bool) -> dict[str, Any]:
+        """Return the arguments of an estimate that launches decide, but for the splits."""
+        tiles = {name: np.array([getattr(launch, name) for launch in launches]) for name in TILES}
+        return {"tiles": tiles, **({"packed": packed} if self.packs else {})}
 
     def _legal(self, calls: Calls) -> Any:
         """Check which calls the kernels run unpacked and packed, with one split and with any number of them.
@@ -244,6 +299,55 @@ class Family:
         _, places = np.unique(stacked, axis=1, return_inverse=True)
         for number in range(places.max() + 1):
             yield np.flatnonzero(places.ravel() == number)
+
+
+@dataclass(frozen=True)
+class DividingFamily(Family):
+    """Kernels whose library chooses tiles and packing itself, so that a rule chooses the splits alone.
+
+    The tile of its launches is that of a layer with many keys; the blocks that splits multiply are counted by it.
+    """
+
+    @cached_property
+    def ways(self) -> tuple[Launch, ...]:
+        """The launches: the numbers of splits that the kernels try, then those that fill the SMs, few splits first."""
+        if self.most_splits == 1:
+            raise InputError(
+                f"engine: given for {self.algorithm.name}, whose kernels {self.implementation.name} divide no keys; "
+                "allowed: with split_kv"
+            )
+        call = Attention(heads=32, q_len=1, kv_len=KEYS, head_dim=128, dtype=self.dtype)
+        tiles = estimate(self.algorithm, call, self.device, implementation=self.implementation).tiles
+        shapes = [Launch(tiles["block_q"], tiles["block_kv"], 0, 0, packed) for packed in (False, True)]
+        fixed = [replace(shapes[0], splits=splits) for splits in sorted(self.implementation.searched["splits"])]
+        return (*fixed, *(replace(shape, splits=0, fill=fill) for shape in shapes for fill in FILLS))
+
+    def solved(self, calls: Calls) -> tuple[list[Launch], Any]:
+        """Try all ways on calls: the first one within the solver's tolerance, and the least time of each [s]."""
+        times = self.times(calls, self.ways)
+        least = times.min(axis=0)
+        places = (times <= (1 + SHARE) * least).argmax(axis=0)
+        return [self.ways[place] for place in places.tolist()], least
+
+    def ragged(self, call: VarlenAttention, launch: Launch) -> tuple[float, float]:
+        """Time sequences of different lengths at their best number of splits and at that of a launch [s]."""
+        tried = (launch.splits, *self.implementation.searched["splits"])
+        seconds = [self._estimated(call, None, splits=splits) for splits in tried]
+        return min(seconds), seconds[0]
+
+    def _chosen(self, *_: Any) -> dict[str, Any]:
+        return {}  # the library decides
+
+    def _legal(self, calls: Calls) -> Any:
+        return np.ones((2, 2, len(calls["q_len"])), dtype=bool)
+
+
+def units_of(device: Hardware, dtype: str) -> int:
+    """Return the SMs of a device."""
+    found = rates(device, dtype).units
+    if found is None:
+        raise InputError(f"hardware: {device.id} given, without compute.units; allowed: a device that has them")
+    return int(found)
 
 
 def _by_mask(calls: Calls) -> Iterator[tuple[str, Any]]:

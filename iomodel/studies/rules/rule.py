@@ -14,11 +14,13 @@ from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, IOModelError, shown
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
-from iomodel.studies.rules.domain import LEAST_KEYS, Domain
-from iomodel.studies.rules.launches import FILLS, Calls, Family, Launch, part_of
-from iomodel.studies.rules.rule_result import SHARE, DeviceRule, Node, Regret, Rule
+from iomodel.studies.rules.domain import HELD_OUT, LEAST_KEYS, Domain
+from iomodel.studies.rules.engines import Engine, engine_of
+from iomodel.studies.rules.launches import FILLS, SHARE, Calls, DividingFamily, Family, Kernels, Launch, part_of
+from iomodel.studies.rules.rule_result import DeviceRule, Node, Regret, Rule
 from iomodel.studies.rules.terms import FEATURES, candidates, letters_of
 from iomodel.studies.rules.tree import Branch, Grower
 from iomodel.studies.rules.written import MOST_BYTES, bytes_of
@@ -27,13 +29,13 @@ from iomodel.workloads.varlen import VarlenAttention
 CALLS = 12_000
 PART = 500
 """Calls that are solved or timed between two steps of a progress bar [-]."""
-SOLVED, HELD_OUT = 8, 8
-"""One in so many calls is solved for the launches of the rule; as many more calls judge it [-]."""
+SOLVED = 8
+"""One in so many calls is solved for the launches of the rule [-]."""
 SAMPLE = 300
 """Solved calls on which launches compete for a place in the rule [-]."""
 TILES, MENU = 56, 120
 """Most tiles that compete, and launches of a rule [-]."""
-NEAR, TYPICAL, FAR = 0.003, 0.02, 0.15
+NEAR, TYPICAL, FAR, LARGE = 0.003, 0.01, 0.6, 0.15
 """Regret that costs nothing; costs of a choice that is not the solver's, and of a regret above the last [-]."""
 REFUSED = 1e3
 """Loss of a launch that the kernels refuse."""
@@ -55,6 +57,7 @@ def rule(
     *,
     implementation: str | Implementation | Sequence[str | Implementation] | None = None,
     domain: Domain | None = None,
+    engine: str | None = None,
     size: int = MOST_BYTES,
     calls: int = CALLS,
     seed: int = 0,
@@ -76,6 +79,9 @@ def rule(
         The kernels, or those of each device; the default ones of a call with 8,192 keys.
     domain : Domain, optional
         The calls for which the rule answers.
+    engine : {"flash-attention", "aiter"}, optional
+        The engine whose function or file the rule is: `num_splits` at the tile that its library takes, or a file of
+        configs of the kernel `triton-amd`. :func:`iomodel.triton.rule` learns `kernel_options` of FlexAttention.
     size : int
         Most bytes of the written rule [B].
     calls : int
@@ -108,23 +114,53 @@ def rule(
     pairs = [schedule_and_kernels(algorithm, kernels) for kernels in wanted]
     declaration = pairs[0][0]
     most, drawn = as_integer("size", size), as_integer("calls", calls, least=100)
-    seed, asked = as_integer("seed", seed, least=0), Domain() if domain is None else domain
+    form = engine_of(engine, "iomodel.rule")
+    seed, asked = as_integer("seed", seed, least=0), form.domain if domain is None else domain
     if not isinstance(asked, Domain):
         raise InputError(f"domain: {shown(domain)} given; allowed: an iomodel.results.Domain")
+    if form.constant and len(names) > 1:
+        raise InputError(f"hardware: {len(names)} given; allowed: one, as {engine} has a file for each architecture")
     families = [
-        Family.of(declaration, as_device(name), kernels, asked.dtype)
+        _family(form, declaration, as_device(name), kernels, asked.dtype)
         for name, (_, kernels) in zip(names, pairs, strict=True)
     ]
-    asked = _taken(asked, families)
-    lessons = [Lesson(family, asked, drawn, seed) for family in families]
+    plain = Rule(name_of(declaration), asked, most, drawn, seed, (), engine or "")
+    return learned(plain, families, progress=progress is True)
+
+
+def _family(
+    engine: Engine, algorithm: Algorithm, device: Hardware, wanted: str | Implementation | None, dtype: str
+) -> Family:
+    """Find the kernels of an engine on a device: those wanted, or the first that runs there."""
+    of_kernels = DividingFamily if engine.value == "x" else Family
+    if not engine.kernels:
+        return of_kernels.of(algorithm, device, wanted, dtype)
+    if wanted is not None:
+        if (name := getattr(wanted, "name", wanted)) not in engine.kernels:
+            raise InputError(f"implementation: {name} given with an engine; allowed: {', '.join(engine.kernels)}")
+        return of_kernels.of(algorithm, device, wanted, dtype)
+    *others, last = engine.kernels
+    for kernels in others:
+        try:
+            return of_kernels.of(algorithm, device, kernels, dtype)
+        except IOModelError:
+            continue
+    return of_kernels.of(algorithm, device, last, dtype)
+
+
+def learned(plain: Rule, families: Sequence[Kernels], *, progress: bool) -> Rule:
+    """Learn the devices of a rule that has none, on those widths of its domain that all kernels take."""
+    asked = _taken(plain.domain, families)
+    constant = plain.form_of_engine.constant
+    lessons = [Lesson(family, asked, plain.calls, plain.seed, constant) for family in families]
     total = sum(lesson.parts for lesson in lessons)
     parts = (part for lesson in lessons for part in lesson.learned())
-    for _ in watched(parts, total, progress is True, "parts of the calls"):
+    for _ in watched(parts, total, progress, "parts of the calls"):
         pass
-    return _fitting(Rule(name_of(declaration), asked, most, drawn, seed, ()), lessons)
+    return _fitting(replace(plain, domain=asked), lessons)
 
 
-def _taken(domain: Domain, families: Sequence[Family]) -> Domain:
+def _taken(domain: Domain, families: Sequence[Kernels]) -> Domain:
     """Leave out the widths that some kernels do not take."""
     widths = tuple(width for width in domain.head_dims if all(family.takes(width) for family in families))
     if not widths:
@@ -136,10 +172,11 @@ def _taken(domain: Domain, families: Sequence[Family]) -> Domain:
 class Lesson:
     """Lesson of one device: its launches, the grown tree, and the calls that judge it."""
 
-    family: Family
+    family: Kernels
     domain: Domain
     size: int
     seed: int
+    constant: bool = False
     launches: tuple[Launch, ...] = ()
     features: tuple[tuple[str, tuple[int, ...]], ...] = ()
     root: Branch | None = None
@@ -179,7 +216,7 @@ class Lesson:
 
         Launches that are solved most often follow, up to `MENU`.
         """
-        plain = [replace(answer, splits=1) for answer in answers]
+        plain = [replace(answer, splits=1, fill=0) for answer in answers]
         tiles = sorted({*plain}, key=lambda tile: (-plain.count(tile), *tile.to_dict().values()))[:TILES]
         if self.family.most_splits == 1:
             return tiles
@@ -211,7 +248,9 @@ class Lesson:
         legal = np.isfinite(times).T
         kinds = {place: KINDS[name] for place, (name, _) in enumerate(self.features) if name in KINDS}
         lost = _losses(times / times.min(axis=0) - 1).T
-        self.root = Grower(lost, columns).grown(COMPARISONS, legal, kinds)
+        if self.constant:
+            legal = np.ones_like(legal)
+        self.root = Grower(lost, columns).grown(0 if self.constant else COMPARISONS, legal, kinds)
 
     def nodes(self, level: float) -> tuple[tuple[Launch, ...], tuple[Node, ...]]:
         """Return the launches and nodes of the comparisons from a level on."""
@@ -248,7 +287,7 @@ class Lesson:
         launches, nodes = self.nodes(level * self.size)
         family, unknown = self.family, Regret(10**6, 0.999999, 0.999999, 99.999999)
         return DeviceRule(
-            str(family.device.id), family.implementation.name, family.units, family.most_splits, launches, nodes,
+            str(family.device.id), family.name, family.units, family.most_splits, launches, nodes,
             unknown, unknown, unknown, unknown,
         )  # fmt: skip
 
@@ -262,9 +301,7 @@ class Lesson:
         return replace(
             found,
             held_out=Regret.of(own, self.least),
-            shipped=Regret.of(self.family.shipped(self.judging), self.least)
-            if self.family.implementation.tiles
-            else none,
+            shipped=Regret.of(self.family.shipped(self.judging), self.least) if self.family.ships else none,
             shorter=self._shorter(found, places) if divides else none,
             ragged=self._ragged(found) if divides else none,
         )
@@ -309,14 +346,14 @@ def _parts(size: int) -> list[Any]:
 
 def _common(splits: int) -> bool:
     """Check that splits are a power of two, or one and a half of one; others follow the SMs."""
-    return splits // (splits & -splits) in (1, 3)
+    return splits > 0 and splits // (splits & -splits) in (1, 3)
 
 
 def _losses(regret: Any) -> Any:
     """Weigh regrets: those above the tolerance count apart from their size, and large ones once more."""
     known = np.isfinite(regret)
     excess = np.where(known, regret, 0.0)
-    lost = np.clip(excess - NEAR, 0, 1) + TYPICAL * (excess > SHARE) + FAR * (excess > FAR)
+    lost = np.clip(excess - NEAR, 0, 1) + TYPICAL * (excess > SHARE) + FAR * (excess > LARGE)
     return np.where(known, lost, REFUSED).astype(np.float64)
 
 

@@ -17,12 +17,11 @@ from iomodel.common.results import Record
 from iomodel.devices.device import as_device
 from iomodel.errors import UnknownNameError
 from iomodel.studies.rules.domain import Domain
-from iomodel.studies.rules.launches import Launch
+from iomodel.studies.rules.engines import ENGINES, WHOLE, Engine
+from iomodel.studies.rules.launches import SHARE, Launch
 from iomodel.studies.rules.terms import FEATURES, Term, counted, letters_of
 
 SUFFIXES = (".py", ".h", ".hpp", ".cpp", ".json")
-SHARE = 0.005
-"""Excess over the least time up to which a choice counts as the solver's, the solver's own tolerance [-]."""
 
 
 def _percent(share: float) -> str:
@@ -158,6 +157,8 @@ class Rule(Result):
         The most bytes of a written rule [B]; calls of each device that it was learned from [-]; seed of the draws.
     devices : tuple of DeviceRule
         The rules of the devices.
+    engine : str
+        The engine whose function the rule is; empty where it chooses the whole launch.
     """
 
     algorithm: str
@@ -166,10 +167,16 @@ class Rule(Result):
     calls: int
     seed: int
     devices: tuple[DeviceRule, ...]
+    engine: str = ""
 
     @cached_property
     def _by_device(self) -> Mapping[str, DeviceRule]:
         return {each.hardware: each for each in self.devices}
+
+    @property
+    def form_of_engine(self) -> Engine:
+        """The form that its engine takes."""
+        return ENGINES[self.engine] if self.engine else WHOLE
 
     def of(self, hardware: str) -> DeviceRule:
         """Return the rule of a device."""
@@ -178,17 +185,18 @@ class Rule(Result):
             raise UnknownNameError("device of the rule", name, [*self._by_device])
         return self._by_device[name]
 
-    def text(self, form: str = "python") -> str:
+    def text(self, form: str | None = None) -> str:
         """Write the rule as source text without imports, or as a table.
 
         Parameters
         ----------
-        form : {"python", "cpp", "table"}
-            A Python function, a C++ function, or JSON.
+        form : {"python", "cpp", "json", "table"}, optional
+            A Python function, a C++ function, the file of an engine that takes JSON, or the rule itself in JSON; that
+            of the engine by default.
         """
         from iomodel.studies.rules.written import FORMS, check_form
 
-        return FORMS[check_form(form)](self)
+        return FORMS[check_form(form, self)](self)
 
     def write(
         self, path: str | PathLike[str], form: str | None = None, *, overwrite: bool = False
@@ -199,7 +207,7 @@ class Rule(Result):
         ----------
         path : str or PathLike
             A .py, .h, .hpp, .cpp or .json file; the form follows from its ending.
-        form : {"python", "cpp", "table"}, optional
+        form : {"python", "cpp", "json", "table"}, optional
             The form, where it is given.
         overwrite : bool
             True to replace files.
@@ -213,7 +221,7 @@ class Rule(Result):
         from iomodel.studies.rules.written_test import written_test
 
         file = writable(path, SUFFIXES, overwrite=overwrite)
-        chosen = form_of(file.suffix) if form is None else check_form(form)
+        chosen = check_form(form_of(file.suffix, self) if form is None else form, self)
         beside = file.with_name(f"test_{file.stem}.py")
         if chosen == "table":
             return written(file, self.text(chosen).encode(), overwrite=overwrite), None

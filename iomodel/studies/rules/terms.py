@@ -5,8 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from itertools import combinations
 from typing import Any
 
+RESIDENT = (1, 2, 3)
+"""Blocks of an SM whose waves are features [-]."""
+MOST_KEYS = 8
+"""Key tiles that are compared with each other [-]."""
 Columns = Mapping[str, Any]
 """Numbers of calls by name, single or arrays."""
 
@@ -83,11 +89,21 @@ def counted(features: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, Term]:
     """Return the counts of blocks that features name, which a written function computes once."""
     found = {}
     for name, numbers in sorted({*features}):
-        if name in ("blocks", "last wave"):
-            found[blocks(numbers[0]).text] = n * q.tiles(numbers[0])
-        elif name in ("packed blocks", "packed last wave"):
-            found[packed_blocks(numbers[0]).text] = m * r.tiles(numbers[0])
+        for rows in numbers[::2] if name.endswith("waves") else numbers[:1]:
+            if name in ("blocks", "last wave", "waves"):
+                found[blocks(rows).text] = n * q.tiles(rows)
+            elif name in ("packed blocks", "packed last wave", "packed waves"):
+                found[packed_blocks(rows).text] = m * r.tiles(rows)
     return found
+
+
+def _percent(part: Term, whole: Term) -> Term:
+    return (part * 100) // whole
+
+
+def _waves(count: Callable[[int], Term], rows: int, places: int, others: int, other_places: int) -> Term:
+    """Compare the waves of two tiles on so many places, each as long as its rows, in per cent."""
+    return _percent(count(rows).tiles(places) * rows, count(others).tiles(other_places) * others)
 
 
 FEATURES: Mapping[str, Callable[..., Term]] = {
@@ -108,6 +124,13 @@ FEATURES: Mapping[str, Callable[..., Term]] = {
     "last wave": lambda rows, places: blocks(rows) % places,
     "packed last wave": lambda rows, places: packed_blocks(rows) % places,
     "last keys": lambda rows: (k + (rows - 1)) % rows,
+    "last rows": lambda rows: (q + (rows - 1)) % rows,
+    "packed last rows": lambda rows: (r + (rows - 1)) % rows,
+    "filled rows": lambda rows, others: _percent(q.tiles(rows) * rows, q.tiles(others) * others),
+    "filled keys": lambda rows, others: _percent(k.tiles(rows) * rows, k.tiles(others) * others),
+    "packed filled rows": lambda rows, others: _percent(r.tiles(rows) * rows, r.tiles(others) * others),
+    "waves": lambda *tiles: _waves(blocks, *tiles),
+    "packed waves": lambda *tiles: _waves(packed_blocks, *tiles),
 }
 """Quantities that a rule compares with a number. `packing` is positive where packed rows fill tiles of 128 better by a
 tenth, the rule of :func:`iomodel.solving.question.underfilled` for what packs."""
@@ -124,11 +147,20 @@ def letters_of(calls: Columns) -> dict[str, Any]:
 
 def candidates(rows: Sequence[int], keys: Sequence[int], units: int) -> list[tuple[str, tuple[int, ...]]]:
     """List the features that a tree may ask, for tiles of these sizes on so many SMs."""
-    plain = [(name, ()) for name in FEATURES if not FEATURES[name].__code__.co_argcount]
-    waves = [(size, units * many) for size in rows for many in (1, 2, 3)]
+    plain = [(name, ()) for name in FEATURES if not signature(FEATURES[name]).parameters]
+    waves = [(size, units * many) for size in rows for many in RESIDENT]
+    pairs, key_pairs = ([*combinations(sorted(sizes), 2)] for sizes in (rows, keys[:MOST_KEYS]))
+    against = [
+        (size, units * many, other, units * fewer) for size, other in pairs for many in RESIDENT for fewer in RESIDENT
+        if fewer <= many
+    ]  # fmt: skip
     return [
         *plain,
         *((name, (size,)) for name in ("blocks", "packed blocks") for size in rows),
         *((name, wave) for name in ("last wave", "packed last wave") for wave in waves),
         *(("last keys", (size,)) for size in keys),
+        *((name, (size,)) for name in ("last rows", "packed last rows") for size in rows),
+        *((name, pair) for name in ("filled rows", "packed filled rows") for pair in pairs),
+        *(("filled keys", pair) for pair in key_pairs),
+        *((name, both) for name in ("waves", "packed waves") for both in against),
     ]

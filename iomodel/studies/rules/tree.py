@@ -126,7 +126,20 @@ class Grower:
             best = int(saved.argmax())
             if saved[best] > branch.gain + 1e-12:
                 low, high = int(ascending[cuts[best] - 1]), int(ascending[cuts[best]])
-                branch.gain, branch.feature, branch.most = float(saved[best]), feature, (low + high) // 2
+                branch.gain, branch.feature, branch.most = float(saved[best]), feature, roundest(low, high)
+
+
+def roundest(low: int, high: int) -> int:
+    """Return the number from `low` to below `high` that the highest power of two divides.
+
+    Lengths at which launches change places are multiples of tiles, and calls that were not drawn lie between the two.
+    """
+    power = 1
+    while high > low + 1 and -(-low // (2 * power)) * 2 * power < high:
+        power *= 2
+        if power > high:
+            return 0
+    return -(-low // power) * power
 
 
 def _impurity(different: Any, calls: Any) -> Any:

@@ -21,24 +21,26 @@ WIDTH = 110
 """Characters of a line of a header."""
 
 
-def check_form(form: str) -> str:
-    """Return the form if there is one of this name."""
-    return as_choice("form", form, FORMS)
+def check_form(form: str | None, rule: Rule) -> str:
+    """Return the form if the rule is written in it, or the usual one."""
+    allowed = rule.form_of_engine.forms
+    return allowed[0] if form is None else as_choice("form", form, allowed)
 
 
-def form_of(suffix: str) -> str:
+def form_of(suffix: str, rule: Rule) -> str:
     """Return the form of a file by its ending."""
-    return {".py": "python", ".json": "table"}.get(suffix.lower(), "cpp")
+    by_ending = {".py": "python", ".json": "json" if "json" in rule.form_of_engine.forms else "table"}
+    return by_ending.get(suffix.lower(), "cpp")
 
 
 def bytes_of(rule: Rule) -> int:
     """Return the bytes of the longer of both functions."""
-    return max(len(write(rule).encode()) for write in (_python, _cpp))
+    return max(len(FORMS[form](rule).encode()) for form in rule.form_of_engine.forms if form != "table")
 
 
 def name_of_function(rule: Rule) -> str:
     """Return the name of the function of a rule."""
-    return f"choose_{rule.algorithm}"
+    return rule.form_of_engine.function.format(rule.algorithm)
 
 
 def identifier(hardware: str) -> str:
@@ -49,8 +51,9 @@ def identifier(hardware: str) -> str:
 def domain_text(rule: Rule) -> str:
     """Say which calls a rule answers."""
     each = rule.domain
+    queries = f"{each.min_q_len:,} to {each.max_q_len:,}" if each.min_q_len > 1 else f"up to {each.max_q_len:,}"
     return (
-        f"{each.dtype} rows, forward, without a window: up to {each.max_q_len:,} queries and {each.max_kv_len:,} keys "
+        f"{each.dtype} rows, forward, without a window: {queries} queries and up to {each.max_kv_len:,} keys "
         f"(as many as queries or more) of up to {each.max_batch} sequences, causal or not; up to {each.max_kv_heads} "
         f"heads of K and V with up to {each.max_group} query heads each; head dimensions "
         f"{', '.join(map(str, each.head_dims))}."
@@ -59,16 +62,18 @@ def domain_text(rule: Rule) -> str:
 
 def header(rule: Rule) -> Iterator[str]:
     """Yield the paragraphs of the header of a written rule."""
+    engine = rule.form_of_engine
     devices = ", ".join(f"{each.hardware} ({each.implementation})" for each in rule.devices)
-    yield f"Launches of {rule.algorithm} on {devices}."
+    yield f"{engine.chooses.format(rule.algorithm)} on {devices}."
     yield (
-        f"Written by iomodel {package_version()}; do not edit. The choices are those of iomodel.solve, learned from "
+        f"Written by iomodel {package_version()}; do not edit. The choices are those of {engine.solver}, learned from "
         f"{rule.calls:,} calls of each device drawn with seed {rule.seed}."
     )
-    yield f"Domain: {domain_text(rule)} For any other call or device it returns nothing: keep what you do today."
+    yield f"Domain: {domain_text(rule)} {engine.outside}"
     yield (
-        "Regret, predicted time over that of iomodel.solve less one, on calls that served no choice; alike is the "
-        "share of calls with the choice of iomodel.solve or one within 0.5 % of its time:"
+        f"Regret, predicted time over that of {engine.solver} less one, on calls that served no choice; alike is the "
+        f"share of calls with the choice of {engine.solver} or one within 0.5 % of its time"
+        f"{', all at the tile that the library takes' if engine.value == 'x' else ''}:"
     )
     for each in rule.devices:
         own, usual = each.held_out, each.shipped
@@ -90,6 +95,8 @@ def header(rule: Rule) -> Iterator[str]:
             "rounded down. Splits fixed at graph capture: pass the most keys that the graph will see; a launch with "
             "fewer key tiles than splits takes as many as it has tiles."
         )
+    if engine.constant:
+        return
     yield (
         "Letters: "
         + ", ".join(f"{letter} = {meaning}" for letter, meaning in LETTERS.items())
@@ -106,7 +113,7 @@ def _conditions(rule: Rule) -> list[tuple[str, int, int]]:
     """List the ranges of the arguments, as name, least and most."""
     each = rule.domain
     return [
-        ("q_len", 1, each.max_q_len), ("batch", 1, each.max_batch), ("kv_heads", 1, each.max_kv_heads),
+        ("q_len", each.min_q_len, each.max_q_len), ("batch", 1, each.max_batch), ("kv_heads", 1, each.max_kv_heads),
     ]  # fmt: skip
 
 
@@ -114,22 +121,24 @@ def _python(rule: Rule) -> str:
     each = rule.domain
     name = name_of_function(rule)
     ranges = " and ".join(f"{least} <= {number} <= {most:_}" for number, least, most in _conditions(rule))
+    engine = rule.form_of_engine
+    nothing, result = engine.nothing, engine.result
     lines = ['"""', *_wrapped(rule, ""), '"""', "", ""]
     for device in rule.devices:
-        lines += _python_device(device)
+        lines += _python_device(device, engine.value)
     known = ", ".join(f'"{device.hardware}": _{identifier(device.hardware)}' for device in rule.devices)
     lines += [
         f"_DEVICES = {{{known}}}", "", "",
         f"def {name}(device, q_len, kv_len, batch, heads, kv_heads, head_dim, causal=False):",
-        '    """Return (block_q, block_kv, warps, stages, packed, splits), or None outside the domain."""',
+        f'    """Return {result}, or {nothing} outside the domain."""',
         f"    if not ({ranges} and max(q_len, 64) <= kv_len <= {each.max_kv_len:_}):",
-        "        return None",
+        f"        return {nothing}",
         "    g = heads // kv_heads",
         f"    if g * kv_heads != heads or not 1 <= g <= {each.max_group} or head_dim not in {_tuple(each.head_dims)}:",
-        "        return None",
+        f"        return {nothing}",
         "    find = _DEVICES.get(device)",
-        "    return find and find(q_len, kv_len, head_dim, g, q_len * g, batch * heads, batch * kv_heads, 1 if causal "
-        "else 0)",
+        "    return find(q_len, kv_len, head_dim, g, q_len * g, batch * heads, batch * kv_heads, 1 if causal else 0) "
+        f"if find else {nothing}",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
@@ -138,7 +147,7 @@ def _tuple(values: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, values))}{',' if len(values) == 1 else ''})"
 
 
-def _python_device(device: DeviceRule) -> Iterator[str]:
+def _python_device(device: DeviceRule, value: str) -> Iterator[str]:
     name = identifier(device.hardware)
     yield f"_LAUNCHES_{name} = ("
     for launch in device.launches:
@@ -155,9 +164,10 @@ def _python_device(device: DeviceRule) -> Iterator[str]:
         yield "    if not x:"
         yield "        x = f // (2 * (m * ((r + u - 1) // u) if p else n * ((q + u - 1) // u))) or 1"
         yield f"    t = min({device.most_splits}, (k + v - 1) // v)"
-        yield "    return u, v, w, s, p, x if x < t else t"
-    else:
-        yield "    return u, v, w, s, p, 1"
+        yield "    x = x if x < t else t"
+    elif "x" in value.split(", "):
+        yield "    x = 1"
+    yield f"    return {value}"
     yield ""
     yield ""
 
@@ -193,6 +203,10 @@ def _cpp(rule: Rule) -> str:
     name = name_of_function(rule)
     ranges = " || ".join(f"{number} < {least} || {number} > {most}" for number, least, most in _conditions(rule))
     widths = " && ".join(f"head_dim != {width}" for width in each.head_dims)
+    alone = rule.form_of_engine.value == "x"
+    returned, outside, first, last = (
+        ("int", "0", "return ", ".splits") if alone else ("bool", "false", "launch = ", "; return true")
+    )
     constants = ", ".join(f"{identifier(device.hardware).upper()} = {i}" for i, device in enumerate(rule.devices))
     lines = [
         *_wrapped(rule, "// "), "",
@@ -204,20 +218,20 @@ def _cpp(rule: Rule) -> str:
     for device in rule.devices:
         lines += _cpp_device(device)
     lines += [
-        "// Returns false, and leaves the launch as it is, outside the domain.",
-        f"inline bool {name}(int device, ll q_len, ll kv_len, ll batch, ll heads, ll kv_heads, ll head_dim, bool "
-        "causal, Launch& launch) {",
-        f"    if ({ranges} || kv_len < q_len || kv_len < 64 || kv_len > {each.max_kv_len}) return false;",
+        f"// Returns {outside}{'' if alone else ', and leaves the launch as it is,'} outside the domain.",
+        f"inline {returned} {name}(int device, ll q_len, ll kv_len, ll batch, ll heads, ll kv_heads, ll head_dim, bool "
+        f"causal{'' if alone else ', Launch& launch'}) {{",
+        f"    if ({ranges} || kv_len < q_len || kv_len < 64 || kv_len > {each.max_kv_len}) return {outside};",
         "    ll g = heads / kv_heads;",
-        f"    if (g * kv_heads != heads || g < 1 || g > {each.max_group} || ({widths})) return false;",
+        f"    if (g * kv_heads != heads || g < 1 || g > {each.max_group} || ({widths})) return {outside};",
         "    switch (device) {",
         *(
-            f"    case {identifier(device.hardware).upper()}: launch = {identifier(device.hardware)}(q_len, kv_len, "
-            "head_dim, g, q_len * g, batch * heads, batch * kv_heads, causal); return true;"
+            f"    case {identifier(device.hardware).upper()}: {first}{identifier(device.hardware)}(q_len, kv_len, "
+            f"head_dim, g, q_len * g, batch * heads, batch * kv_heads, causal){last};"
             for device in rule.devices
         ),
         "    }",
-        "    return false;",
+        f"    return {outside};",
         "}", "",
         f"}}  // namespace {name}_rule",
     ]  # fmt: skip
@@ -250,9 +264,18 @@ def _cpp_device(device: DeviceRule) -> Iterator[str]:
     yield ""
 
 
+def _json(rule: Rule) -> str:
+    """Write a file that AITER merges into its configs of an architecture."""
+    launch = rule.devices[0].launches[0]
+    sizes = {
+        "BLOCK_M": launch.block_q, "BLOCK_N": launch.block_kv, "num_warps": launch.warps, "num_stages": launch.stages,
+    }  # fmt: skip
+    return json.dumps({"about": [*_wrapped(rule, "")], "fwd": {"default": sizes}}, indent=2) + "\n"
+
+
 def _table(rule: Rule) -> str:
     return json.dumps(rule.to_dict(), indent=1) + "\n"
 
 
-FORMS: Mapping[str, Callable[[Rule], str]] = {"python": _python, "cpp": _cpp, "table": _table}
+FORMS: Mapping[str, Callable[[Rule], str]] = {"python": _python, "cpp": _cpp, "json": _json, "table": _table}
 """Writers by the name of the form."""
