@@ -401,17 +401,18 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked
-    with default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and
-    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
-    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place
-    of all architectures has rows of several.
+    The rows are the working rows of published_2.csv, _3.csv and _4.csv, as told where they state their kernel, the
+    calibration rows of FlashAttention-2 and -3, asked with default options, and the working half of a measured GPU:
+    attention in PyTorch whose kernel is declared, and products in bf16. Of n distances between the logarithms of a
+    predicted and a measured time, the one at 0.8 (n + 1) counts, the larger neighbour where that lies between two; rows
+    in sight err less than new ones (`IN_SIGHT`). A place of all architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
     known = [
-        (one.place, one.newcomer.seconds / one.measured)
-        for one in (*working, *machines("working", "published_3.csv"))
+        (one.place, found.seconds / one.measured)
+        for one in (*working, *machines("working", "published_3.csv"), *machines("working", "published_4.csv"))
+        for found in [one.told if one.row["implementation"] and one.told is not None else one.newcomer]
         if "block scales" not in one.row["note"]  # which no call states
     ]
     for row in rows("published.csv"):
