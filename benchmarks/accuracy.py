@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--cudnn] [--judging | --each]
+    python benchmarks/accuracy.py --machines [--cudnn | --gathered] [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -11,7 +11,7 @@ curve counts; those left out are listed with the reason.
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
 judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
-GB300 and an H200.
+GB300 and an H200; with --gathered those of published_4.csv, of public threads and repositories.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def asked(row: dict[str, str]) -> Asked | None:
     call = iomodel.Attention(**sizes)
     try:
         newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
-    except iomodel.InputError:
+    except (iomodel.InputError, iomodel.InfeasibleError):
         return None
     options: dict[str, Any] = {"deterministic": True} if row["deterministic"] == "yes" else {}
     if row["page_size"]:
@@ -401,17 +401,18 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working rows of published_2.csv and _3.csv, the calibration rows of FlashAttention-2 and -3, asked
-    with default options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and
-    products in bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1)
-    counts, the larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place
-    of all architectures has rows of several.
+    The rows are the working rows of published_2.csv, _3.csv and _4.csv, as told where they state their kernel, the
+    calibration rows of FlashAttention-2 and -3, asked with default options, and the working half of a measured GPU:
+    attention in PyTorch whose kernel is declared, and products in bf16. Of n distances between the logarithms of a
+    predicted and a measured time, the one at 0.8 (n + 1) counts, the larger neighbour where that lies between two; rows
+    in sight err less than new ones (`IN_SIGHT`). A place of all architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
     known = [
-        (one.place, one.newcomer.seconds / one.measured)
-        for one in (*working, *machines("working", "published_3.csv"))
+        (one.place, found.seconds / one.measured)
+        for one in (*working, *machines("working", "published_3.csv"), *machines("working", "published_4.csv"))
+        for found in [one.told if one.row["implementation"] and one.told is not None else one.newcomer]
         if "block scales" not in one.row["note"]  # which no call states
     ]
     for row in rows("published.csv"):
@@ -467,6 +468,7 @@ def main() -> None:
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
     parser.add_argument("--cudnn", action="store_true", help="with --machines: the rows of published_3.csv")
+    parser.add_argument("--gathered", action="store_true", help="with --machines: the rows of published_4.csv")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
@@ -480,7 +482,7 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        name = "published_3.csv" if given.cudnn else "published_2.csv"
+        name = "published_4.csv" if given.gathered else "published_3.csv" if given.cudnn else "published_2.csv"
         working = machines("working", name)
         shown = machines("judging", name) if given.judging else working
         every = sum(row["role"] == ("judging" if given.judging else "working") for row in rows(name))

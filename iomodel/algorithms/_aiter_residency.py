@@ -1,20 +1,25 @@
-"""Residency of AITER's assembly kernels of attention on CDNA 4, as far as their tables tell.
+"""Residency of AITER's assembly kernels of attention on CDNA 3 and 4, as far as their tables and launches tell.
 
-The kernels are binaries: their tables state the tiles, and nothing else is known here. K and V are taken to pass
-through LDS, a tile of each, Q, S, P and O to be in registers, and a wavefront to have 32 rows, as in Composable Kernel.
-The instructions of the softmax are taken to be scheduled between those of the products.
+The kernels are binaries: their tables state the tiles, their launches the threads and the grid, and nothing else is
+known here. Forward, K and V are taken to pass through LDS, a tile of each, Q, S, P and O to be in registers, and a
+wavefront to have 32 rows, as in Composable Kernel; backward, K and V to stay in registers, and Q, dO and dS to pass
+through LDS. The instructions of the softmax are taken to be scheduled between those of the products. Under a causal
+mask a block takes a tile from either end of the sequence.
 """
 
 from dataclasses import replace
 
-from iomodel.algorithms._ck_residency import CK
+from iomodel.algorithms._ck_residency import OF_128
+from iomodel.nests.execution import PIPELINED
+from iomodel.nests.front_end import FrontEnd
 from iomodel.nests.implementation import Implementation
-from iomodel.nests.residency import Fragment, Residency, Shared
-from iomodel.nests.tensors import K, O, Q, S, V
+from iomodel.nests.residency import Fragment, Residency, Reused, Shared
+from iomodel.nests.tensors import LSE, D, K, O, Q, S, V, dO, dP
 
+_AT = "github.com/ROCm/aiter at e4048607"
 OF_192 = Residency(
     title="AITER's assembly forward, head dimensions 192 and 128: K and V in LDS; Q, S, P and O in registers",
-    cite="github.com/ROCm/aiter at e4048607, hsa/gfx950/fmha_v3_fwd/fmha_fwd.csv: tiles of 128 rows and 128 keys",
+    cite=f"{_AT}, hsa/gfx950/fmha_v3_fwd/fmha_fwd.csv: tiles of 128 rows and 128 keys",
     shared=(Shared(K), Shared(V)),
     phases=((Fragment(Q, "io"), Fragment(S), Fragment(S, "io"), Fragment(O)),),
     overhead=64,
@@ -28,10 +33,59 @@ OF_192 = Residency(
     dtypes=("bf16",),
     architectures=("gfx950",),
 )
+OF_128_CDNA4 = replace(
+    OF_192,
+    title="AITER's assembly forward, head dimension 128: K and V in LDS; Q, S, P and O in registers",
+    cite=f"{_AT}, hsa/gfx950/fmha_v3_fwd/fmha_fwd.csv: tiles of 256 rows and 64 keys; csrc/cpp_itfs/mha_fwd.cu",
+    warps=(8,),
+    sizes=((256,), (64,)),
+    head_dims=(128,),
+    value_dims=(),
+    narrowest=128,
+)
+OF_128_CDNA3 = replace(
+    OF_128_CDNA4,
+    cite=f"{_AT}, hsa/gfx942/fmha_v3_fwd/fmha_fwd.csv: tiles of 256 rows and 32 keys; csrc/cpp_itfs/mha_fwd.cu",
+    sizes=((256,), (32,)),
+    architectures=("gfx942",),
+)
+BACKWARD_CDNA4 = replace(
+    OF_128,
+    title="AITER's assembly backward, head dimension 128: K and V in registers; Q, dO and dS in LDS",
+    cite=f"{_AT}, hsa/gfx950/fmha_v3_bwd/fmha_bwd_dqdkdv.csv: 256 keys, 16 rows; csrc/cpp_itfs/mha_bwd.cu",
+    sizes=((16,), (256,)),
+    shared=(Reused((Shared(K),), (Shared(Q), Shared(dO), Shared(LSE), Shared(D), Shared(dP, dtype="io"))),),
+    phases=((Fragment(K, "io"), Fragment(V, "io"), *OF_128.phases[0][2:]),),
+    narrowest=128,
+    dtypes=("bf16",),
+    architectures=("gfx950",),
+)
+BACKWARD_CDNA3 = replace(
+    BACKWARD_CDNA4,
+    cite=f"{_AT}, hsa/gfx942/fmha_v3_bwd/fmha_bwd_dqdkdv.csv: 192 keys, 16 rows; csrc/cpp_itfs/mha_bwd.cu",
+    sizes=((16,), (192,)),
+    architectures=("gfx942",),
+)
+_PAIRED = f"{_AT}, csrc/cpp_itfs: mha_fwd.cu, get_grid_dim, and mha_bwd.cu, halve the tiles of a causal grid"
 AITER_ASSEMBLY = Implementation(
     "aiter-assembly",
     "AITER's assembly kernels (closed: tiles from their tables)",
     OF_192.cite,
-    execution={"forward": replace(CK.execution["forward"], cite=f"{OF_192.cite}; blocks as in Composable Kernel")},
-    residency={"forward": (OF_192,)},
+    execution={
+        "forward": replace(PIPELINED, cite=_PAIRED, order="paired"),
+        "backward": replace(PIPELINED, cite=_PAIRED, order="paired"),
+    },
+    residency={
+        "forward": (OF_128_CDNA4, OF_128_CDNA3, OF_192),
+        "backward": (BACKWARD_CDNA4, BACKWARD_CDNA3),
+    },
+    front_end=FrontEnd(
+        # can_impl_fmha_v3_fwd and can_impl_fmha_v3_bwd_gfx950: no bias, dropout or window, no order of sums.
+        cite=f"{_AT}, aiter/ops/mha.py",
+        features=(),
+        backward=(),
+        deterministic=0,
+        masks=("full", "causal"),
+        packs="never",
+    ),
 )

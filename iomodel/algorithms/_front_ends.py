@@ -133,6 +133,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         features=("alibi", "dropout"),
         masks=("full", "causal", "documents"),
         packs="never",
+        behind=("aiter-assembly", "ck"),
     ),
     "triton-mla": FrontEnd(
         cite="github.com/vllm-project/vllm at 0f49065, vllm/attention/ops/triton_decode_attention.py; sinks: "
@@ -142,11 +143,13 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="always",
     ),
     "ck": FrontEnd(
+        # AITER prefers its assembly (github.com/ROCm/aiter at e4048607, aiter/ops/mha.py, _flash_attn_forward).
         cite="github.com/ROCm/composable_kernel at 01ab82ef, example/ck_tile/01_fmha: fmha_fwd.hpp, fmha_bwd.hpp",
         features=("paged", "bias", "softcap", "alibi", "sinks", "dropout"),
         backward=("bias", "alibi", "dropout"),
         masks=_MASKS,
         packs="never",
+        behind=("aiter-assembly",),
     ),
 }
 

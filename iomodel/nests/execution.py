@@ -19,10 +19,11 @@ Resource = Literal[
 ]
 """Matrix units; shared memory; special functions; fp32 work of the softmax, of its gradient and of random numbers;
 addresses of single elements; atomic additions; requests to the L2; DRAM."""
-Order = Literal["grid", "descending", "longest first", "persistent"]
+Order = Literal["grid", "descending", "longest first", "persistent", "paired"]
 """Order in which blocks start, each on the first free slot of an SM: outer tiles ascending, as the grid counts, or
 descending; or all blocks by their length. Persistent blocks, one for each slot, take the tiles of the grid in turn:
-slot i of P the tiles i, i + P, i + 2 P, ..."""
+slot i of P the tiles i, i + P, i + 2 P, ...; paired blocks take one tile from either end of an outer axis whose tiles
+differ."""
 Fastest = Literal["tiles", "heads", "heads of a slice", "heads of a section"]
 """Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads of a
 call of the batch. On an L2 of private slices the heads may be renumbered, so that each slice has consecutive ones. The
@@ -45,7 +46,7 @@ class Execution(Record):
     spread : tuple of Axis
         Axes whose loop runs over different blocks although buffers are declared outside it: partitions of an axis, and
         any other axis in kernels where the body around its loop only loads.
-    order : {"grid", "descending", "longest first", "persistent"}
+    order : {"grid", "descending", "longest first", "persistent", "paired"}
         Order in which blocks start.
     fastest : {"tiles", "heads", "heads of a slice", "heads of a section"}
         Index of the grid that counts fastest.

@@ -41,6 +41,8 @@ class FrontEnd(Record):
         The width below which a backward pass without atomic additions exists; 0 for none, None for any [elements].
     last : bool
         True if libraries launch the kernels only where no others of the algorithm run the call.
+    behind : tuple of str
+        Implementations that a library launches in place of these kernels wherever they run the call.
     division : Division, optional
         The rule by which it chooses `splits` where the caller does not; without one they are the fastest.
     """
@@ -58,4 +60,5 @@ class FrontEnd(Record):
     grouped: bool = True
     deterministic: int | None = None
     last: bool = False
+    behind: tuple[str, ...] = ()
     division: Division | None = None

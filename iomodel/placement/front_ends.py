@@ -20,8 +20,13 @@ FIELDS = {"head_scales": "kv_scales", "token_scales": "kv_scales", "paged": "pag
 
 def launched_first(kernels: Sequence[Implementation]) -> tuple[list[Implementation], list[Implementation]]:
     """Divide kernels into those that libraries launch for a call, and those for calls that no other runs."""
-    usual = [known for known in kernels if not known.front_end.last]
-    return (usual, [known for known in kernels if known.front_end.last]) if usual else (list(kernels), [])
+    usual = [known for known in kernels if not _stands_back(known, kernels)]
+    return (usual, [known for known in kernels if _stands_back(known, kernels)]) if usual else (list(kernels), [])
+
+
+def _stands_back(known: Implementation, kernels: Sequence[Implementation]) -> bool:
+    """Check that libraries launch other kernels of a sequence in place of these."""
+    return known.front_end.last or any(other.name in known.front_end.behind for other in kernels)
 
 
 def refused(kernels: Implementation, call: Attention, options: Mapping[str, Any], label: str) -> InputError | None:

@@ -158,7 +158,7 @@ class Grid:
 
         Parameters
         ----------
-        order : {"grid", "descending", "longest first", "persistent"}
+        order : {"grid", "descending", "longest first", "persistent", "paired"}
             Order in which blocks start.
         section : int
             Copies whose blocks of a tile start together [-]; 1 if the copies start one after the other.
@@ -183,6 +183,9 @@ class Grid:
             same = equal(each, [tiles.longest * visit * share + block for share in shares], most)
             if not isinstance(alike, np.ndarray):
                 return same
+        if order == "paired":
+            paired = self._in_pairs(visit, block, shares, most)
+            return paired if same is None else pick(alike, same, paired)
         deep, visits = self.levels
         if isinstance(tiles, Spread) and np.ndim(visit):
             deep, visits = deep[:, None], visits[:, None]
@@ -207,6 +210,18 @@ class Grid:
         if same is not None:
             end = pick(alike, same, end)
         return end if np.ndim(end) else float(end)
+
+    def _in_pairs(self, visit: Any, block: Any, shares: Sequence[Any], most: Any) -> Any:
+        """Compute the time of blocks that take a tile from either end, and so have as many visits each [s].
+
+        >>> Grid(Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)), 1, 1).busiest("paired")
+        10.0
+        """
+        tiles = self.tiles
+        pairs = ceil_div(tiles.blocks, 2)
+        each = larger(tiles.longest, 2 * tiles.total / tiles.blocks)
+        lengths = [each * visit * share + smaller(tiles.blocks, 2) * block for share in shares]
+        return equal(ceil_div(pairs * self.copies, self.units), lengths, most)
 
     def _in_turn(self, visit: Any, block: Any, shares: Sequence[Any], most: Any, end: Any) -> Any:
         """Sum the times of the parts, a bound: a block starts no later than in a launch of its own sequence.

@@ -157,7 +157,7 @@ def test_a_textbook_tile_is_no_answer_about_a_real_device(verb: Any) -> None:
     turing = Attention(heads=16, kv_heads=8, q_len=2048, head_dim=512, dtype="fp16")
     with pytest.raises(InputError, match=r"FlashAttention-2 has no kernel for NVIDIA T4; nor has another algorithm"):
         verb("flash2", turing, "t4")
-    with pytest.raises(InputError, match=r"FlashAttention-3 has no kernel for AMD MI300X; ck: 'flash2'"):
+    with pytest.raises(InputError, match=r"FlashAttention-3 has no kernel for AMD MI300X; aiter-assembly: 'flash2'"):
         verb("flash3", LLAMA, "mi300x")
     assert verb("flash3", LLAMA, "b200", implementation="textbook")
 

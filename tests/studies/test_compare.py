@@ -96,7 +96,9 @@ def test_by_time_what_does_not_run_on_the_device_has_no_time() -> None:
         assert {entry["algorithm"] for entry in found.records() if entry.get("runs") is False} == absent
         assert str(found).count("no kernel") == len(absent)
         assert all("one memory for all live data of a block" in one.reason for one in found.absent)
-    with pytest.raises(iomodel.InputError, match=r"FlashAttention-3 has no kernel for AMD MI300X; ck: 'flash2'"):
+    with pytest.raises(
+        iomodel.InputError, match=r"FlashAttention-3 has no kernel for AMD MI300X; aiter-assembly: 'flash2'"
+    ):
         iomodel.compare(w, "mi300x", algorithms=["flash3"])
 
 

@@ -85,6 +85,7 @@ ORDERED = [
     ("flash3", "h100-sxm5", "flash-attention-3"),
     ("flash2", "b200", "flash-attention-4"),
     ("flash2", "mi300x", "ck"),
+    ("flash2", "mi300x", "aiter-assembly"),
     ("flash2", "mi355x", "triton-amd"),
 ]
 """Kernels whose heads take turns, and devices of theirs, some with a cache behind private slices."""

@@ -106,7 +106,7 @@ def test_lengths_and_copies_may_be_arrays() -> None:
     many = calls[0].model_copy()
     rows = type("Rows", (), {"q_len": lengths, "kv_len": lengths, "group": 1, "mask": many.mask})
     copies, sections = np.array([40.0, 16.0, 8.0]), np.array([40.0, 4.0, 1.0])
-    for order in ("grid", "descending", "persistent"):
+    for order in ("grid", "descending", "persistent", "paired"):
         together = Grid(visits(rows, "query", 128, 64), copies, 132).busiest(order, sections)
         alone = [
             Grid(visits(call, "query", 128, 64), int(copy), 132).busiest(order, int(section))
@@ -152,6 +152,8 @@ def test_the_kernels_declare_the_orders_of_their_sources() -> None:
         ("flash3", "flash-attention-3-2024", "forward"): ("grid", "tiles", None),
         ("flash2", "flash-attention-4", "forward"): ("descending", "heads of a section", 50 << 20),
         ("flash2", "ck", "forward"): ("descending", "heads", None),
+        ("flash2", "aiter-assembly", "forward"): ("paired", "tiles", None),
+        ("flash2", "aiter-assembly", "backward"): ("paired", "tiles", None),
         ("flash2", "triton-amd", "forward"): ("grid", "heads of a slice", None),
     }
     for (name, kernels, direction), expected in declared.items():
@@ -173,3 +175,24 @@ def test_an_order_is_checked(fields: dict[str, object], field: str) -> None:
     how = algorithm("flash2").execution["forward"]
     with pytest.raises(iomodel.InputError, match=f"^{field}: "):
         replace(how, **fields)
+
+
+@given(
+    blocks=st.integers(1, 200),
+    rows=st.sampled_from([(256, 64), (256, 32), (128, 128), (64, 64)]),
+    more=st.sampled_from([0, 0, 4096]),
+    copies=st.integers(1, 64),
+    units=st.sampled_from([108, 256, 304]),
+)
+def test_paired_blocks_end_when_pairs_of_tiles_do(
+    blocks: int, rows: tuple[int, int], more: int, copies: int, units: int
+) -> None:
+    """A block has the first tile left and the last one left; a middle tile left over is taken as a pair."""
+    u, v = rows
+    w = iomodel.Attention(q_len=blocks * u, kv_len=blocks * u + more, head_dim=64, mask="causal")
+    visited = causal(blocks * u, more, "query", u, v)
+    pairs = [visited[i] + visited[-1 - i] for i in range(blocks // 2)] + visited[blocks // 2 : -(-blocks // 2)]
+    turns = -(-len(pairs) * copies // units)
+    for tiles in (visits, spread):
+        found = Grid(tiles(w, "query", u, v), copies, units).busiest("paired")
+        assert found == pytest.approx(turns * max(pairs), rel=0.02)

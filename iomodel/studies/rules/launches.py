@@ -21,6 +21,7 @@ from iomodel.solving.solve import solve
 from iomodel.solving.solve_many import solve_array
 from iomodel.studies.estimate import estimate
 from iomodel.studies.estimate_array import estimate_array
+from iomodel.studies.rules.domain import HEAD_DIMS
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
@@ -128,7 +129,8 @@ class Family:
     def of(cls, algorithm: Algorithm, device: Hardware, wanted: str | Implementation | None, dtype: str) -> Family:
         """Find the implementation that is wanted, or the default one of a layer with many keys.
 
-        The layer has one query where the algorithm divides the keys, else as many queries as keys.
+        The layer has one query where the algorithm divides the keys, else as many queries as keys. Kernels of one width
+        alone leave nothing to choose; the next ones of the call with several widths stand for them.
         """
         if algorithm.answers != Attention.operation:
             raise InputError(f"algorithm: {algorithm.name} given; allowed: an algorithm of attention, such as flash2")
@@ -141,7 +143,10 @@ class Family:
                 f"hardware: {device.id} given, for which {algorithm.name} has no kernel{own}; allowed: one on which "
                 f"'iomodel check {algorithm.name}' names a kernel"
             )
-        return cls(algorithm, device, question.library, dtype)
+        listed = (question.library, *(question.kernels if wanted is None else ()))
+        families = [cls(algorithm, device, kernels, dtype) for kernels in listed]
+        several = (family for family in families if sum(map(family.takes, HEAD_DIMS)) > 1)
+        return next(several, families[0])
 
     @property
     def name(self) -> str:
