@@ -94,7 +94,7 @@ def tile_map(
         if launch:
             raise InputError(f"{next(iter(launch))}: given; allowed: only with an implementation, on a device")
         solution = solve(algorithm, as_call(workload), device, implementation=TEXTBOOK, **budget, **options)
-        bound = Question.ask(algorithm, solution.cost.workload, device, options=options).bound({})
+        bound = Question.ask(algorithm, solution.cost.workload, device, options=options).bound
         step, amount, unit = (solution.budget.alignment,) * 2, solution.budget.amount, solution.budget.unit
 
         def judge(sizes: Mapping[str, int]) -> Judged:
@@ -162,7 +162,7 @@ def _steps(
     options: Mapping[str, Any],
 ) -> tuple[int, int]:
     """Compute the steps that tiles are multiples of in every layout of the warps [rows]."""
-    bound = Question.ask(algorithm, call, device, options=options).bound({})
+    bound = Question.ask(algorithm, call, device, options=options).bound
     (placed,) = placements(bound.algorithm, call, device, kernel, dict(bound.structure), bound.kind)
     layout = placed.residency
     steps = [placed.steps(Launch(layout, warps, along, min(layout.stages))) for along in placed.layouts(warps)]

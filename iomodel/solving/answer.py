@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from iomodel.algorithms import name_of
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
 from iomodel.nests.implementation import TEXTBOOK
-from iomodel.placement.implementations import no_kernel
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.workloads.call import Call
@@ -31,10 +29,10 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
     """
     by_traffic = objective == "traffic" or bool(share)
     if not by_traffic and isinstance(question.call, Call):
-        from iomodel.solving.default_kernel import check_kernels  # imports the time model
+        from iomodel.solving.default_tiles import check_kernels  # imports the time model
 
         check_kernels(question)
-    if not by_traffic and _runs_a_pass(question):
+    if not by_traffic and question.runs_a_pass:
         _check_memory(question)
         from iomodel.solving.both_directions import solve_both  # imports the time model
 
@@ -45,11 +43,11 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
             raise InputError(
                 f"implementation: {kernels[0].name!r} given for least traffic; allowed: 'textbook', or by time"
             )
-        kernels, wanted = [], TEXTBOOK
+        question, kernels, wanted = question.by(TEXTBOOK), [], TEXTBOOK
     if kernels:
         _check_memory(question)
     if objective == "time" and (share or not kernels):
-        obstacle = f"epsilon {float(share)}" if share else f"no implementation of {name_of(question.algorithm)}"
+        obstacle = f"epsilon {float(share)}" if share else f"no implementation of {question.name}"
         raise InputError(
             f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
         )
@@ -59,7 +57,7 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
         return _by_kernels(question, share, top, by_traffic)
     from iomodel.solving.textbook import solve_textbook
 
-    if as_integer("min_blocks_per_sm", question.min_blocks_per_sm) != 1:
+    if question.least_blocks != 1:
         raise InputError(
             f"min_blocks_per_sm: {shown(question.min_blocks_per_sm)} given; allowed: with an implementation"
         )
@@ -71,7 +69,7 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
         solution = solve_on_textbook(question)
         if solution is not None:
             return solution
-    return solve_textbook(question, share, notes=(no_kernel(question.algorithm, question.call, question.device),))
+    return solve_textbook(question, share, notes=(question.no_kernel,))
 
 
 def _by_kernels(question: Question, share: Fraction, top: int, by_traffic: bool) -> Solution:
@@ -90,10 +88,3 @@ def _check_memory(question: Question) -> None:
     """Raise InputError for a bare budget beside the kernels of a device."""
     if question.memory:
         raise InputError("implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware")
-
-
-def _runs_a_pass(question: Question) -> bool:
-    """Check that a call goes in both directions, and that a kernel of the device runs one of them."""
-    if not isinstance(question.call, Call) or question.call.direction != "both":
-        return False
-    return any(question.in_direction(direction, question.options).kernels for direction in question.passes)

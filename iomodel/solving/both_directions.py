@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
-from iomodel.algorithms import name_of
-from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import compulsory, largest_bounds
+from iomodel.counting.cost import Cost
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.solving.by_pass import in_turn, in_whole, joined
 from iomodel.solving.certificate import Certificate, RunnerUp
@@ -18,20 +15,8 @@ from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.clock import TimedLaunch
 from iomodel.timing.totals import dram_interval, seconds_of
-from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
 
 Passes = Mapping[str, Solution]
-DEFERRED = ("certificate", "budget", "saturated", "placed", "known_dram_bytes")
-"""Fields that are computed when they are first read."""
-
-
-class Joined(NamedTuple):
-    """Tiles of both passes under their names in a call of both, with the sums of requests [B] and times [s]."""
-
-    tiles: Mapping[str, int]
-    hbm_bytes: int
-    seconds: float
 
 
 def solve_both(question: Question, solve_pass: Callable[[Question], Solution], top: int) -> Solution:
@@ -45,16 +30,15 @@ def solve_both(question: Question, solve_pass: Callable[[Question], Solution], t
         return _timed(part, solution), {name: solution.options[name] for name in solution.searched}
 
     passes, chosen = in_turn(question, solved)
-    bound = question.bound(chosen)
+    bound = question.adding(chosen).bound
     best = _joined(bound.tiles, {direction: as_runner_up(solution) for direction, solution in passes.items()})
     solutions = passes.values()
-    whole = cache(lambda: _whole(question, bound, passes, best))
-    return Solution.deferring(
-        {name: _field(name, whole) for name in DEFERRED},
-        algorithm=name_of(question.algorithm),
+    cost = bound.cost(best.tiles)
+    return Solution.comparing(
+        lambda: _whole(question, bound.tiles, passes, cost),
+        algorithm=question.name,
         tiles=best.tiles,
-        cost=bound.cost(best.tiles),
-        epsilon=0.0,
+        cost=cost,
         implementation=" and ".join(dict.fromkeys(solution.implementation for solution in solutions)),
         known_seconds=best.seconds,
         searched=tuple(dict.fromkeys(name for solution in solutions for name in solution.searched)),
@@ -64,58 +48,53 @@ def solve_both(question: Question, solve_pass: Callable[[Question], Solution], t
     )
 
 
-def _field(name: str, whole: Callable[[], Mapping[str, Any]]) -> Callable[[Solution], Any]:
-    """Read a field that is computed with other fields."""
-    return lambda _: whole()[name]
-
-
 def as_runner_up(solution: Solution) -> RunnerUp:
     """Return the tiles of a solution with their requests and time."""
     return RunnerUp(solution.tiles, solution.cost.hbm_bytes, solution.known_seconds)
 
 
-def _joined(names: Sequence[str], passes: Mapping[str, RunnerUp]) -> Joined:
-    """Join the tiles of both passes."""
+def _joined(names: Sequence[str], passes: Mapping[str, RunnerUp]) -> RunnerUp:
+    """Join the tiles of both passes under their names in a call of both, and add their requests and times."""
     requested = sum(choice.hbm_bytes for choice in passes.values())
     tiles = joined(names, {direction: choice.tiles for direction, choice in passes.items()})
-    return Joined(tiles, requested, sum(choice.seconds or 0.0 for choice in passes.values()))
+    return RunnerUp(tiles, requested, sum(_seconds(choice) for choice in passes.values()))
 
 
 def _ranked(names: Sequence[str], passes: Passes, top: int) -> tuple[RunnerUp, ...]:
     """Return the fastest pairs of tiles."""
     pairs = product(*(solution.ranked for solution in passes.values()))
-    ranked = sorted(
-        (_joined(names, dict(zip(passes, pair, strict=True))) for pair in pairs), key=lambda one: one.seconds
-    )
-    distinct = {one.tiles: RunnerUp(*one) for one in reversed(ranked)}
-    return tuple(sorted(distinct.values(), key=lambda choice: choice.seconds or 0.0)[:top])
+    ranked = sorted((_joined(names, dict(zip(passes, pair, strict=True))) for pair in pairs), key=_seconds)
+    distinct = {one.tiles: one for one in reversed(ranked)}
+    return tuple(sorted(distinct.values(), key=_seconds)[:top])
 
 
-def _whole(question: Question, bound: BoundCall, passes: Passes, best: Joined) -> Mapping[str, Any]:
+def _seconds(choice: RunnerUp) -> float:
+    return choice.seconds or 0.0
+
+
+def _whole(question: Question, names: Sequence[str], passes: Passes, cost: Cost) -> Mapping[str, Any]:
     """Compute the fields that compare tiles; the limits on their growth are those of the slower pass."""
     slower_direction, slower = max(passes.items(), key=lambda entry: entry[1].seconds or 0.0)
-    why, names, workload, algorithm = slower.certificate, bound.tiles, bound.workload, question.algorithm
-    assert isinstance(workload, Attention | VarlenAttention)
+    why = slower.certificate
     chosen = {direction: as_runner_up(solution) for direction, solution in passes.items()}
     others = [
         _joined(names, {**chosen, direction: solution.certificate.runner_up})
         for direction, solution in passes.items()
         if solution.certificate.runner_up is not None
     ]
-    second = min(others, key=lambda pair: pair.seconds, default=None)
+    second = min(others, key=_seconds, default=None)
 
     def instead(kind: str) -> RunnerUp | None:
         found = {direction: getattr(solution.certificate, kind) for direction, solution in passes.items()}
         if not any(found.values()):
             return None
-        return RunnerUp(*_joined(names, {direction: found[direction] or chosen[direction] for direction in passes}))
+        return _joined(names, {direction: found[direction] or chosen[direction] for direction in passes})
 
-    cost = bound.cost(best.tiles)
-    lower, any_schedule = largest_bounds(algorithm, workload, sram_bytes=why.memory)
+    lower, any_schedule = (question.by(TEXTBOOK) if slower.placed is None else question).lower_bounds
     certificate = Certificate(
         binding=why.binding,
         next_step=replace(why.next_step, tile=in_whole(names, slower_direction, why.next_step.tile)),
-        runner_up=None if second is None else RunnerUp(*second),
+        runner_up=second,
         least_hbm_bytes=sum(solution.certificate.least_hbm_bytes for solution in passes.values()),
         lower_bound=lower,
         ratio=cost.hbm_bytes / lower.bytes,
@@ -126,11 +105,11 @@ def _whole(question: Question, bound: BoundCall, passes: Passes, best: Joined) -
         shipped=instead("shipped"),
     )
     launches = [
-        _launched(question.in_direction(direction, solution.options), solution)
+        _launched(question.choosing(solution.options).each_pass[direction], solution)
         for direction, solution in passes.items()
     ]
     kernels = [kernel for launch in launches for kernel in launch.kernels]
-    distinct, capacity = compulsory(algorithm, workload).bytes, question.rates.cached
+    distinct, capacity = question.compulsory.bytes, question.rates.cached
     return {
         "certificate": certificate,
         "budget": slower.budget,

@@ -50,6 +50,6 @@ def in_turn(
     """
     options, answers = dict(question.options), {}
     for direction in question.passes:
-        answers[direction], chosen = choose(question.in_direction(direction, options))
+        answers[direction], chosen = choose(question.choosing(options).each_pass[direction])
         options |= chosen
     return answers, options

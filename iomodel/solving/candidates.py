@@ -156,7 +156,7 @@ class SettingGroup:
 
     def bound(self, place: int) -> BoundCall:
         """Return the call with the options of one of the settings."""
-        return self.setting.question.bound({**self.setting.searched, **self.numbers[place]})
+        return self.setting.question.adding({**self.setting.searched, **self.numbers[place]}).bound
 
 
 @dataclass(frozen=True)

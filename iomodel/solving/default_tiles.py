@@ -1,16 +1,20 @@
-"""Default tiles of an estimate."""
+"""The default kernel of a call on a device, and its default tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.front_ends import launched_first
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.by_pass import in_turn, joined
+from iomodel.solving.certificate import TIE
 from iomodel.solving.question import Choice, Question, TimedChoice, best_choice
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -29,7 +33,7 @@ def default_launch(question: Question) -> tuple[Question, Choice]:
     The default is the tile that the implementation ships for the call, else the tiles of :func:`iomodel.solve`.
     Standard attention has no default tiles: each operand makes one ideal pass.
     """
-    if not question.bound({}, tiled=False).tiles:
+    if not question.untiled.tiles:
         return question, (FrozenDict({}), dict(question.options))
     if not isinstance(question.call, Call):
         return question, _textbook_choice(question)
@@ -42,7 +46,7 @@ def default_launch(question: Question) -> tuple[Question, Choice]:
             return choice
 
         passes, options = in_turn(question, launch)
-        tiles = joined(question.bound(options).tiles, passes)
+        tiles = joined(question.adding(options).bound.tiles, passes)
         return replace(question, by_pass=FrozenDict(kernels)), (tiles, options)
     return question.by_first(_launch)
 
@@ -93,3 +97,50 @@ def shipped_choice(question: Question) -> TimedChoice | None:
         return shipped_tile(question.library, call, question.device, chosen)
 
     return best_choice(question, tile, ruled=True)
+
+
+@lru_cache(maxsize=1024)
+def ranked_kernels(question: Question) -> tuple[Implementation, ...]:
+    """Order the implementations that run a call, the default one first, then the others by their times.
+
+    The time of an implementation is that of :func:`iomodel.estimate`: at the tile and the options that its library
+    takes for the call, and at its fastest tile where the library has no rule. Of several within `TIE` of the fastest
+    the first in the order of declaration is the default. Kernels that libraries launch where no other runs the call
+    come last. Without the rates of a time, the order is that of declaration.
+    """
+    usual, others = launched_first(question.kernels)
+    if len(usual) > 1 and isinstance(question.call, Call) and question.rated:
+        times = {known: _seconds(question.by(known)) for known in usual}
+        least = min(times.values())
+        if least == inf:  # none of them fits
+            return (*usual, *others)
+        first = next(known for known in usual if times[known] <= least * (1 + TIE))
+        usual = [first, *sorted((known for known in usual if known is not first), key=times.__getitem__)]
+    return (*usual, *others)
+
+
+def check_kernels(question: Question) -> None:
+    """Raise InputError for a call that kernels of the algorithm run, but none of them on this device.
+
+    Simulated devices have no kernels, and so have algorithms that declare none.
+    """
+    if question.implementation is None and not question.memory and question.lacks_kernels:
+        raise InputError(absence(question))
+
+
+def absence(question: Question) -> str:
+    """State that no kernel runs a call on a device, with the nearest kernel that does, and the reason."""
+    best = min(question.others, key=lambda other: _seconds(other.by(other.library)), default=None)
+    nearest = "nor has another algorithm" if best is None else f"{best.library.name}: {best.algorithm.name!r}"
+    for_call = "" if question.refusal is None else f" this call ({question.refusal}) on"
+    return (
+        f"algorithm: {question.algorithm.title} has no kernel for{for_call} {question.device.name}; {nearest}; "
+        "allowed: implementation='textbook', an idealised machine"
+    )
+
+
+def _seconds(question: Question) -> float:
+    try:
+        return as_launched(question).seconds
+    except (InfeasibleError, InputError):
+        return inf

@@ -8,9 +8,8 @@ from math import inf
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.implementation import PACKED, TEXTBOOK
-from iomodel.placement.implementations import no_kernel
 from iomodel.solving.question import Choice, Question, best_choice
 from iomodel.solving.solution import Solution
 from iomodel.solving.textbook import solve_textbook
@@ -56,9 +55,7 @@ def solve_on_textbook(question: Question) -> Solution | None:
     plain = isinstance(call, Call) and not (algorithm.searched or algorithm.approximates)
     if plain or isinstance(call, Linear):
         return None
-    try:
-        question.rates  # noqa: B018 - a device without rates has no times
-    except SpecError:
+    if not question.rated:
         return None
     tiles, chosen = textbook_choice(question)
     solution = _least_traffic(question.choosing(chosen), faster=tiles)
@@ -72,7 +69,7 @@ def solve_on_textbook(question: Question) -> Solution | None:
 
 def _least_traffic(question: Question, faster: Mapping[str, int] | None = None) -> Solution:
     """Solve for the tiles of least traffic in the memory of a device."""
-    notes = (no_kernel(question.algorithm, question.call, question.device),)
+    notes = (question.no_kernel,)
     return solve_textbook(question, notes=notes, faster=faster)
 
 
@@ -92,7 +89,7 @@ def _fastest_of_least_traffic(question: Question) -> Choice | None:
 def _quicker(start: Mapping[str, int], question: Question) -> Choice:
     """Descend to tiles and numbers of `searched` that no replacement of one of them makes faster."""
     algorithm, options, asked = question.algorithm, dict(question.options), question.by(TEXTBOOK)
-    names = asked.bound({}).tiles
+    names = asked.bound.tiles
     numbers = {name: sizes for name, sizes in algorithm.searched.items() if name not in options}
     step = question.budget.alignment
 

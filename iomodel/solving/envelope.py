@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.solving.exhaustive import costs_of, every
-from iomodel.solving.problem import LIMIT, Problem, Tile, TileRange
+from iomodel.solving.problem import LIMIT, Problem, Tile, TileRange, costs_of, every
 from iomodel.solving.strategies import Stationary
 
 BATCH = 1 << 16

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
-from typing import Any
 
-from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.counting.bounds import compulsory
 from iomodel.solving.candidates import Candidates, candidates
 from iomodel.solving.certificate import RunnerUp
 from iomodel.solving.default_tiles import shipped_choice
@@ -28,13 +25,11 @@ def solve_fastest(question: Question, top: int = 1) -> Solution:
     """
     ranked = _ranking(question)
     group, place, way, sizes = ranked.first
-    whole = cache(lambda: _compared(question))
-    return Solution.deferring(
-        {name: _field(name, whole) for name in ("certificate", "budget", "saturated", "placed", "known_dram_bytes")},
-        algorithm=name_of(question.algorithm),
+    return Solution.comparing(
+        lambda: vars(_compared(question)),
+        algorithm=question.name,
         tiles=FrozenDict({**sizes, "warps": way.launch.warps, "stages": way.launch.stages}),
         cost=group.bound(place).cost(sizes),
-        epsilon=0.0,
         implementation=question.library.name,
         known_seconds=seconds_of(_launched(ranked).times, question.parameters),
         searched=(*group.setting.searched,),
@@ -42,11 +37,6 @@ def solve_fastest(question: Question, top: int = 1) -> Solution:
         notes=(),
         hardware=question.device,
     )
-
-
-def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any]:
-    """Read a field of a solution that is computed with its other fields."""
-    return lambda _: getattr(whole(), name)
 
 
 @lru_cache(maxsize=1)  # a solution whose certificate is read later searches anew, and keeps no arrays
@@ -97,7 +87,7 @@ def _compared(question: Question) -> Solution:
         seconds_of(launch.times, question.parameters),
         dram_interval(
             launch.kernels,
-            compulsory(question.algorithm, question.call).bytes,
+            question.compulsory.bytes,
             cost.hbm_bytes,
             setting.clock.rates.cached,
         ),
@@ -147,7 +137,7 @@ def shipped_of(question: Question) -> RunnerUp | None:
         return None
     chosen = {name: shipped.options[name] for name in question.library.searched if name in shipped.options}
     options = {name: value for name, value in chosen.items() if name not in question.options}
-    call = question.bound(options)
+    call = question.adding(options).bound
     cost = call.cost({name: shipped.tiles[name] for name in call.tiles})
     sizes = {**shipped.tiles, **{name: int(value) for name, value in options.items()}}
     return RunnerUp(FrozenDict(sizes), cost.hbm_bytes, shipped.seconds)

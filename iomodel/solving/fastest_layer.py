@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count
 
-from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import as_integer
-from iomodel.counting.bounds import compulsory, largest_bounds
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
@@ -19,7 +16,6 @@ from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.kernel_time import KernelTime
-from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.totals import dram_interval, seconds_of
 from iomodel.workloads.linear import Linear
@@ -53,8 +49,8 @@ def solve_layer(question: Question, top: int = 1) -> Solution:
     """Solve for the least time of a linear layer, as :func:`iomodel.solve` with ``objective="time"``."""
     algorithm, layer, device, options = question.algorithm, question.call, question.device, question.options
     assert isinstance(layer, Linear)
-    given = question.bound({}).options["splits"] if "splits" in options else None
-    clock, least = layer_clock(device, question.parameters), as_integer("min_blocks_per_sm", question.min_blocks_per_sm)
+    given = question.bound.options["splits"] if "splits" in options else None
+    clock, least = question.layers, question.least_blocks
     ranked = clock.ranking(layer, given, algorithm)
     tiles = [tile for _, tile in ranked if tile.blocks_per_sm >= least]
     if not tiles:
@@ -68,15 +64,14 @@ def solve_layer(question: Question, top: int = 1) -> Solution:
         sizes = dict(tile.sizes)
         splits = sizes.pop("splits")
         kernels, _ = clock.fastest((layer,), {**sizes, **tile.launch}, splits, algorithm)
-        cost = question.bound({"splits": splits}).cost(sizes)
+        cost = question.adding({"splits": splits}).bound.cost(sizes)
         return LayerCandidate(tile, tuple(kernels), cost, question.parameters)
 
     found = [candidate(tile) for tile in tiles]
     best = found[0]
     slower = next((each for each in found if each.seconds > best.seconds), None)
     fewest = min(found, key=lambda each: each.cost.hbm_bytes)
-    memory = device.on_chip_per_block
-    lower, any_schedule = largest_bounds(algorithm, layer, sram_bytes=memory)
+    lower, any_schedule = question.lower_bounds
     placed = check_layer(algorithm, layer, device, best.tile.launch, best.cost.tiles)
     certificate = Certificate(
         binding=_binding(device, layer, best.tile),
@@ -87,12 +82,12 @@ def solve_layer(question: Question, top: int = 1) -> Solution:
         ratio=best.cost.hbm_bytes / lower.bytes,
         examined=len(found),
         any_schedule=any_schedule,
-        memory=memory,
+        memory=device.on_chip_per_block,
         least_traffic=fewest.runner_up,
     )
-    distinct, capacity = compulsory(algorithm, layer).bytes, question.rates.cached
+    distinct, capacity = question.compulsory.bytes, question.rates.cached
     return Solution(
-        name_of(algorithm), placed.tiles, best.cost, certificate,
+        question.name, placed.tiles, best.cost, certificate,
         Budget(device.sram_per_block, "B", device.name, best.tile.block_k), 0.0,
         certificate.binding == "extent", placed, question.library.name,
         known_seconds=best.seconds,

@@ -15,11 +15,9 @@ from itertools import product
 from math import floor
 from typing import Any, NamedTuple
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import AlgorithmLike
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import largest_bounds
 from iomodel.counting.cost import Cost
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.placement.budget import Budget
@@ -113,7 +111,7 @@ class LaunchProblems(NamedTuple):
         question, workload, on_device = self.question, self.ask.workload, variant.placement.device
         check = _check(variant, tile, question.algorithm, as_attention(workload.longest))
         cost = self.cost(check.tiles)
-        bound, any_schedule = largest_bounds(question.algorithm, workload, sram_bytes=on_device.on_chip)
+        bound, any_schedule = question.lower_bounds
         certificate = Certificate(
             binding=binding,
             next_step=_next_step(variant, tile),
@@ -134,7 +132,7 @@ class LaunchProblems(NamedTuple):
         )
         budget = Budget(on_device.shared_per_block, "B", question.device.name, on_device.rows)
         return Solution(
-            name_of(question.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
+            question.name, check.tiles, cost, certificate, budget, share, saturated, check,
             question.library.name,
             known_seconds=None if timed is None else timed.seconds,
             known_dram_bytes=None if timed is None else timed.dram_bytes,
@@ -155,7 +153,7 @@ class TimedTiles(NamedTuple):
 
 def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> LaunchProblems:
     """Build the search problems of an implementation under further options, one per launch configuration."""
-    call, kernels, device = question.bound(searched), question.library, question.device
+    call, kernels, device = question.adding(searched).bound, question.library, question.device
     assert isinstance(call.workload, Attention | VarlenAttention)
     longest = as_attention(call.workload.longest)
     placed = placements(call.algorithm, longest, device, kernels, dict(call.structure), call.kind)
@@ -165,8 +163,7 @@ def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> 
             f"implementation: {call.algorithm} {call.workload.direction} has tiles of several kernels; allowed: of one"
         )
     part = compiled.formulas[0]
-    least_kv = 1 if question.min_block_kv is None else as_integer("min_block_kv", question.min_block_kv)
-    blocks = as_integer("min_blocks_per_sm", question.min_blocks_per_sm)
+    least_kv, blocks = question.least_keys, question.least_blocks
     known: dict[Tile, int] = {}
     variants = []
     stepped: dict[tuple[int, int], dict[str, TileRange]] = {}

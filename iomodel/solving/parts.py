@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall, CutAxis
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record
-from iomodel.errors import InputError
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import FOLLOWS
 from iomodel.solving.problem import Problem, Tile, TileRange
@@ -160,3 +161,17 @@ def most_kv(workload: Workload, options: Mapping[str, Any], alignment: int) -> i
         tiles = -(-keys // alignment)
         raise InputError(f"splits: {splits} given; allowed: up to {tiles}, the tiles of {alignment} keys in {keys}")
     return most
+
+
+def tileable_parts(
+    bound: BoundCall, unit: str, alignment: int, min_block_kv: int | None
+) -> tuple[Parts, dict[str, TileRange]]:
+    """Return the parts of a bound algorithm that are tiled alone, with the ranges of their tiles."""
+    if not bound.compiled.tiles:
+        raise InputError(f"algorithm: {bound.algorithm} given, which has no tiles; allowed: an algorithm with tiles")
+    if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
+        raise UnknownNameError(f"tile of {bound.algorithm}", "block_kv", bound.compiled.tiles)
+    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
+    compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, unit)
+    most = most_kv(bound.workload, bound.options, alignment)
+    return compiled, ranges_for(compiled, bound, alignment, least_kv, most)

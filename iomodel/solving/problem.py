@@ -1,9 +1,11 @@
-"""Search problems: two tile sizes with their cost, footprint and budget."""
+"""Search problems: two tile sizes with their cost, footprint and budget; and their solution by enumeration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,8 @@ from iomodel.errors import InputError
 Tile = tuple[int, int]
 LIMIT = 2_000_000
 """The most tiles that a search examines; this takes some seconds."""
+SLAB = 1 << 16
+"""Number of tiles costed in one batch."""
 
 
 def align_up(size: int, step: int) -> int:
@@ -149,3 +153,72 @@ class SearchResult(NamedTuple):
     runner_up: Tile | None
     runner_up_bytes: int | None
     examined: int
+
+
+def search_all(problem: Problem, epsilon: Fraction, at_most: int | None) -> SearchResult | None:
+    """Solve the problem of :func:`iomodel.solving.search.search` by enumeration, without bounds."""
+    outers, inners, costs = every(problem)
+    if not len(costs):
+        return None
+
+    def first(where: Any) -> Tile:
+        """Break a tie by the largest outer tile, then by the smallest inner tile."""
+        best = np.lexsort((inners[where], -outers[where]))[0]
+        return int(outers[where][best]), int(inners[where][best])
+
+    least = int(costs.min())
+    above = costs > least
+    next_cost = int(costs[above].min()) if above.any() else None
+    limit = floor(least * (1 + epsilon)) if at_most is None else at_most
+    preferred, other = (inners, outers) if problem.prefer_inner else (outers, inners)
+    near = np.flatnonzero(costs <= limit)
+    near = near[preferred[near] == preferred[near].max()]
+    near = near[costs[near] == costs[near].min()]
+    chosen = min(near.tolist(), key=lambda i: (problem.footprint(int(outers[i]), int(inners[i])), int(other[i])))
+    return SearchResult(
+        (int(outers[chosen]), int(inners[chosen])),
+        int(costs[chosen]),
+        least,
+        first(np.flatnonzero(costs == least)),
+        None if next_cost is None else first(np.flatnonzero(costs == next_cost)),
+        next_cost,
+        examined=len(costs),
+    )
+
+
+def every(problem: Problem) -> tuple[Any, Any, Any]:
+    """Return the outer sizes, inner sizes and costs [B] of all tiles that fit."""
+    slabs = [(outers, inners, costs_of(problem, outers, inners)) for outers, inners in _slabs(problem)]
+    none = np.zeros(0, dtype=np.int64)
+    outers, inners, costs = zip(*slabs, strict=True) if slabs else ([none], [none], [none])
+    return np.concatenate(outers), np.concatenate(inners), np.concatenate(costs)
+
+
+def _slabs(problem: Problem) -> Iterator[tuple[Any, Any]]:
+    inner, outer = problem.inner, problem.outer
+    rows: list[Any] = []
+    columns: list[Any] = []
+    many = waiting = 0
+    for v in range(inner.first, inner.last + 1, inner.step):
+        top = outer.largest(lambda u, v=v: problem.footprint(u, v), problem.budget)  # type: ignore[misc]
+        if top is None:
+            break  # a larger inner tile occupies more
+        rows.append(np.arange(outer.first, top + 1, outer.step))
+        columns.append(np.full(len(rows[-1]), v))
+        waiting += len(rows[-1])
+        many += len(rows[-1])
+        if many > LIMIT:
+            raise problem.too_many()
+        if waiting >= SLAB:
+            yield np.concatenate(rows), np.concatenate(columns)
+            rows, columns, waiting = [], [], 0
+    if rows:
+        yield np.concatenate(rows), np.concatenate(columns)
+
+
+def costs_of(problem: Problem, outers: Any, inners: Any) -> Any:
+    """Return the costs of pairs of tiles [B]."""
+    if problem.costs is not None:
+        return np.asarray(problem.costs(outers, inners))
+    pairs = zip(outers.tolist(), inners.tolist(), strict=True)
+    return np.array([problem.cost(u, v) for u, v in pairs], dtype=object)

@@ -8,22 +8,26 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from iomodel.algorithms import AlgorithmLike, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike, answering, name_of, schedule_and_kernels
 from iomodel.common.arithmetic import ceil_div
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.bounds import Bound, compulsory, largest_bounds
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.rates import Rates, product_rates, rates
+from iomodel.devices.rates import Rates, has_rates, product_rates, rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, budget_of
 from iomodel.placement.front_ends import launched_first, packings
-from iomodel.placement.implementations import implementations_for
+from iomodel.placement.implementations import implementations_for, lacks_kernels, no_kernel, refusal_on
 from iomodel.placement.shipped_tile import shipped_tile
+from iomodel.solving.parts import Parts, tileable_parts
+from iomodel.solving.problem import TileRange
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -33,6 +37,7 @@ from iomodel.workloads.workload import Workload, as_workload
 
 if TYPE_CHECKING:
     from iomodel.timing.clock import Clock, TimedLaunch
+    from iomodel.timing.layer_clock import LayerClock
 
 T = TypeVar("T")
 ROWS = 128
@@ -116,9 +121,63 @@ class Question:
         return budget_of(self.hardware, *given)
 
     @property
+    def name(self) -> str:
+        """The name of the algorithm in results."""
+        return name_of(self.algorithm)
+
+    @property
     def rates(self) -> Rates:
         """The rates of the device for the type of the call."""
         return rates_for(self.device, self.call)
+
+    @property
+    def rated(self) -> bool:
+        """True if the device has the rates of a time for the type of the call."""
+        return has_rates(self.device, self.call.dtype)
+
+    @cached_property
+    def bound(self) -> BoundCall:
+        """The call with its options; raise InputError for a wrong one."""
+        return BoundCall.bind(self.algorithm, self.call, self.options)
+
+    @property
+    def untiled(self) -> BoundCall:
+        """The call with its options, some of which may be chosen with the tiles."""
+        return BoundCall.bind(self.algorithm, self.call, self.options, tiled=False)
+
+    @property
+    def compulsory(self) -> Bound:
+        """The traffic of every algorithm for the call."""
+        return compulsory(self.algorithm, self.call)
+
+    @property
+    def lower_bounds(self) -> tuple[Bound, Bound]:
+        """The largest bound that holds in the memory of one block, and the largest for every schedule."""
+        on_device = self.kernels or self.runs_a_pass
+        memory = {"sram_bytes": self.device.on_chip_per_block} if on_device else self.budget.memory
+        return largest_bounds(self.algorithm, self.call, **memory)
+
+    @property
+    def tileable(self) -> tuple[Parts, dict[str, TileRange]]:
+        """The parts of the algorithm that are tiled alone, with the ranges of their tiles in the budget."""
+        return tileable_parts(self.bound, self.budget.unit, self.budget.alignment, self.min_block_kv)
+
+    @property
+    def layers(self) -> LayerClock:
+        """The timer of linear layers on the device."""
+        from iomodel.timing.layer_clock import layer_clock  # the time model, which a search for traffic does not need
+
+        return layer_clock(self.device, self.parameters)
+
+    @property
+    def least_keys(self) -> int:
+        """The least block_kv allowed [rows]."""
+        return 1 if self.min_block_kv is None else as_integer("min_block_kv", self.min_block_kv)
+
+    @property
+    def least_blocks(self) -> int:
+        """The least number of blocks per SM allowed [-]."""
+        return as_integer("min_blocks_per_sm", self.min_blocks_per_sm)
 
     @cached_property
     def kernels(self) -> Sequence[Implementation]:
@@ -136,12 +195,46 @@ class Question:
         """
         if len(self.kernels) < 2:
             return self.kernels
-        from iomodel.solving.default_kernel import ranked_kernels  # imports the time model
+        from iomodel.solving.default_tiles import ranked_kernels  # imports the time model
 
         chosen = {name for known in self.algorithm.implementations for name in known.searched}
         own = FrozenDict({name: value for name, value in self.options.items() if name not in chosen})
         plain = replace(self, options=own, min_block_kv=None, min_blocks_per_sm=1, memory=FrozenDict())
         return [known for known in ranked_kernels(plain) if known in self.kernels]
+
+    @cached_property
+    def lacks_kernels(self) -> bool:
+        """True if the algorithm has kernels, and none of them runs the call on a real device.
+
+        A device of the user's own without an architecture is as good as simulated.
+        """
+        device = self.hardware
+        if device is None or device.simulated or (device.id is None and device.architecture is None):
+            return False
+        return lacks_kernels(self.algorithm, self.call, device)
+
+    @cached_property
+    def runs_a_pass(self) -> bool:
+        """True if the call goes in both directions, and kernels of the device run one of them."""
+        both = isinstance(self.call, Call) and len(self.passes) > 1
+        return both and any(part.kernels for part in self.each_pass.values())
+
+    @property
+    def refusal(self) -> IOModelError | None:
+        """The reason for which the kernels of the algorithm for the device refuse the call; None without any for it."""
+        return refusal_on(self.algorithm, self.call, self.device)
+
+    @property
+    def others(self) -> list[Question]:
+        """The questions of other algorithms that kernels of the device run, in their order of preference."""
+        known = [other for other in answering(self.call) if other is not self.algorithm]
+        asked = (replace(self, algorithm=other, options=FrozenDict(), implementation=None) for other in known)
+        return [other for other in asked if other.ranked]
+
+    @property
+    def no_kernel(self) -> str:
+        """The reason for which the textbook's machine replaces the kernels of the device."""
+        return no_kernel(self.algorithm, self.call, self.device)
 
     @property
     def library(self) -> Implementation:
@@ -198,23 +291,26 @@ class Question:
         """Ask with other options."""
         return replace(self, options=FrozenDict(options))
 
+    def adding(self, options: Mapping[str, Any]) -> Question:
+        """Ask with further options."""
+        return self.choosing({**self.options, **options}) if options else self
+
     @cached_property
     def passes(self) -> tuple[str, ...]:
         """The directions of the call, one after the other."""
         return DIRECTIONS if self.call.direction == "both" else (self.call.direction,)
 
-    def in_direction(self, direction: str, options: Mapping[str, Any], saving: bool = False) -> Question:
-        """Ask for one pass of a call in both directions, with the options that the algorithm takes there.
+    @property
+    def each_pass(self) -> Mapping[str, Question]:
+        """The questions of the passes by direction, each with the options that the algorithm takes there."""
+        return {direction: self._in(direction) for direction in self.passes}
 
-        A forward pass that is `saving` stores what the backward pass needs.
-        """
+    def _in(self, direction: str) -> Question:
         assert isinstance(self.call, Attention | VarlenAttention)
-        taken = only_taken(self.algorithm, direction, options)
-        if saving and direction == "forward":
-            taken |= self.algorithm.saved
+        taken = FrozenDict(only_taken(self.algorithm, direction, self.options))
         call = self.call.model_copy(update={"direction": direction})
         kernels = self.by_pass.get(direction, self.implementation)
-        return replace(self, call=call, options=FrozenDict(taken), implementation=kernels, by_pass=FrozenDict())
+        return replace(self, call=call, options=taken, implementation=kernels, by_pass=FrozenDict())
 
     def free(self, alike: Attention | VarlenAttention | None = None) -> dict[str, Sequence[Any]]:
         """Return the values of the options that the kernels search for the call, or for one `alike`."""
@@ -257,20 +353,14 @@ class Question:
             return 1
         return division.splits(heads, rows, ceil_div(keys, several["block_kv"]), self.rates.units)
 
-    def bound(self, chosen: Mapping[str, Any], tiled: bool = True) -> BoundCall:
-        """Return the call with further options."""
-        return BoundCall.bind(self.algorithm, self.call, {**self.options, **chosen}, tiled=tiled)
-
-    def timer(self, chosen: Mapping[str, Any] = FrozenDict(), tiled: bool = True) -> Timer:
-        """Return the call with further options, and the timer of its tiles."""
-        options = _typed({**self.options, **chosen})
+    def timer(self, tiled: bool = True) -> Timer:
+        """Return the call and the timer of its tiles."""
+        options = _typed(self.options)
         return _timer(self.device, self.algorithm, self.call, options, tiled, self.parameters, self.settled)
 
     def launched(self, tiles: Mapping[str, int], chosen: Mapping[str, Any] = FrozenDict()) -> TimedLaunch:
         """Time tiles in their fastest launch, that of their warps and stages if these are among them."""
-        bound, clock = self.timer(chosen)
-        launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
-        return clock.fastest(bound.sizes({name: tiles[name] for name in bound.tiles if name in tiles}), launch)
+        return self.adding(chosen).timer().launched(tiles)
 
 
 def rates_for(device: Hardware, call: Workload) -> Rates:
@@ -323,8 +413,17 @@ def best_choice(
     return best
 
 
-Timer = tuple[BoundCall, "Clock"]
-"""A call with its options, and the timer of its tiles."""
+class Timer(NamedTuple):
+    """A call with its options, and the timer of its tiles."""
+
+    bound: BoundCall
+    clock: Clock
+
+    def launched(self, tiles: Mapping[str, int]) -> TimedLaunch:
+        """Time tiles in their fastest launch, that of their warps and stages if these are among them."""
+        launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
+        own = {name: tiles[name] for name in self.bound.tiles if name in tiles}
+        return self.clock.fastest(self.bound.sizes(own), launch)
 
 
 @per_device
@@ -342,7 +441,7 @@ def _timer(
 
     bound = BoundCall.bind(algorithm, call, {name: value for name, _, value in options}, tiled=tiled)
     known = rates(device, call.dtype)
-    return bound, clock_for(algorithm, call, device, bound.options, parameters, known, implementation)
+    return Timer(bound, clock_for(algorithm, call, device, bound.options, parameters, known, implementation))
 
 
 def free_options(

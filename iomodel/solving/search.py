@@ -23,7 +23,7 @@ downwards and stops where this bound exceeds the best cost so far.
 (:mod:`iomodel.solving.serpentine`).
 
 *Irregular* (pieces of several lengths, a serpentine walk under a mask): no bound holds, so every tile that fits is
-examined (:mod:`iomodel.solving.exhaustive`).
+examined (`search_all`).
 
 The order of preference in all of them: traffic at most (1 + epsilon) of the least; then the larger preferred tile; then
 less traffic; then the smaller footprint; then the smaller other tile.
@@ -34,8 +34,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor, inf
 
-from iomodel.solving.exhaustive import search_all
-from iomodel.solving.problem import Problem, SearchResult, Tile
+from iomodel.solving.problem import Problem, SearchResult, Tile, search_all
 from iomodel.solving.serpentine import search_serpentine
 from iomodel.solving.strategies import SearchStrategy, Separable, Stationary
 

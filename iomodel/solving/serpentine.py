@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.solving.exhaustive import costs_of
-from iomodel.solving.problem import LIMIT, Problem, SearchResult, Tile, TileRange
+from iomodel.solving.problem import LIMIT, Problem, SearchResult, Tile, TileRange, costs_of
 
 
 def search_serpentine(problem: Problem, epsilon: Fraction, at_most: int | None) -> SearchResult | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from iomodel.algorithms import discovered
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from iomodel.placement.check import Check
 
 T = TypeVar("T")
+COMPARED = ("certificate", "budget", "saturated", "placed", "known_dram_bytes")
+"""Fields that are computed when they are first read, as they need other tiles."""
 
 
 def _binding(name: str) -> str:
@@ -104,9 +107,10 @@ class Solution(Deferred, Result):
     hardware: Hardware | None = None
 
     @classmethod
-    def deferring(cls, later: Mapping[str, Callable[[Any], Any]], **known: Any) -> Self:
-        """Make a solution of the known fields, and of functions that compute the others."""
-        made = super().deferring(later, **known)
+    def comparing(cls, compared: Callable[[], Mapping[str, Any]], **known: Any) -> Self:
+        """Make a solution of the known fields, and of a function that compares its tiles with others for the rest."""
+        whole = cache(compared)
+        made = cls.deferring({name: lambda _, name=name: whole()[name] for name in COMPARED}, epsilon=0.0, **known)  # type: ignore[misc]
         made.__post_init__()
         return made
 

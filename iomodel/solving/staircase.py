@@ -18,8 +18,9 @@ from iomodel.common.validation import as_choice, as_integer
 from iomodel.counting.bounds import Bound, largest_bounds
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.solving.envelope import Stair, lower_envelope
+from iomodel.solving.parts import tileable_parts
 from iomodel.solving.question import Question
-from iomodel.solving.textbook import named_tiles, textbook_parts
+from iomodel.solving.textbook import named_tiles
 from iomodel.workloads.workload import Workload
 
 SHOWN = 24
@@ -248,8 +249,8 @@ def staircase(
         if name in options:
             raise InputError(f"{name}: given; allowed: none, because the result holds for every memory")
     question = Question.ask(algorithm, workload, None, options=options)
-    step, bound, call = as_integer("alignment", alignment), question.bound({}), question.call
-    compiled, ranges = textbook_parts(bound, UNITS[unit], step, min_block_kv)
+    step, bound, call = as_integer("alignment", alignment), question.bound, question.call
+    compiled, ranges = tileable_parts(bound, UNITS[unit], step, min_block_kv)
     envelopes = [lower_envelope(part.problem(bound, ranges, 0)) for part in compiled.formulas]
     rest = compiled.rest.scalars(call.longest, bound.numbers, ())
     fixed = {name: ranges[name].first for part in compiled.formulas for name in part.least}

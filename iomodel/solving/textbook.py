@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.validation import as_integer
-from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import largest_bounds
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.errors import InfeasibleError
 from iomodel.solving.certificate import Certificate, RunnerUp, binding, steps
-from iomodel.solving.parts import PartFormulas, Parts, most_kv, parts_for, ranges_for
-from iomodel.solving.problem import SearchResult, Tile, TileRange
+from iomodel.solving.parts import PartFormulas
+from iomodel.solving.problem import SearchResult, Tile
 from iomodel.solving.question import Question
 from iomodel.solving.search import search
 from iomodel.solving.solution import Solution
@@ -30,8 +26,7 @@ def solve_textbook(
     The solution has the tiles of least traffic, or `faster` ones, which it compares with these.
     """
     algorithm, budget = question.algorithm, question.budget
-    bound = question.bound({})
-    compiled, ranges = textbook_parts(bound, budget.unit, budget.alignment, question.min_block_kv)
+    bound, (compiled, ranges) = question.bound, question.tileable
     formulas, order = compiled.formulas, bound.compiled.tiles
     problems = [formula.problem(bound, ranges, budget.amount) for formula in formulas]
     rest = compiled.rest.scalars(bound.workload.longest, bound.numbers, ())
@@ -59,7 +54,7 @@ def solve_textbook(
         return max(formula.occupied(bound, at) for formula in formulas)
 
     too_large = steps(chosen, ranges, footprint, budget.amount)
-    lower, any_schedule = largest_bounds(algorithm, bound.workload, **budget.memory)
+    lower, any_schedule = question.lower_bounds
     limit = binding(chosen, ranges, too_large)
     certificate = Certificate(
         binding="time" if fewest is not None and limit == "traffic" else limit,
@@ -75,21 +70,7 @@ def solve_textbook(
     )
     largest = {name: sizes.last for name, sizes in ranges.items() if name not in fixed}
     saturated = footprint(largest) <= budget.amount
-    return Solution(name_of(algorithm), cost.tiles, cost, certificate, budget, float(share), saturated, notes=notes)
-
-
-def textbook_parts(
-    bound: BoundCall, unit: str, alignment: int, min_block_kv: int | None
-) -> tuple[Parts, dict[str, TileRange]]:
-    """Return the parts of an algorithm bound to a call, with the ranges of their tiles."""
-    if not bound.compiled.tiles:
-        raise InputError(f"algorithm: {bound.algorithm} given, which has no tiles; allowed: an algorithm with tiles")
-    if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
-        raise UnknownNameError(f"tile of {bound.algorithm}", "block_kv", bound.compiled.tiles)
-    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
-    compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, unit)
-    most = most_kv(bound.workload, bound.options, alignment)
-    return compiled, ranges_for(compiled, bound, alignment, least_kv, most)
+    return Solution(question.name, cost.tiles, cost, certificate, budget, float(share), saturated, notes=notes)
 
 
 def named_tiles(formulas: Sequence[PartFormulas], tiles: Iterable[Tile], order: tuple[str, ...]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import AlgorithmLike
 from iomodel.common.display import Result, StyledLine, Table, sizes_text
 from iomodel.common.keywords import strict
 from iomodel.common.sketch import cells
@@ -15,7 +15,6 @@ from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import no_kernel
 from iomodel.solving.candidates import Candidates, candidates
 from iomodel.solving.certificate import RunnerUp
 from iomodel.solving.fastest import as_runner_up, shipped_of
@@ -211,7 +210,7 @@ def tile_times(
     limits = {"min_block_kv": min_block_kv, "min_blocks_per_sm": min_blocks_per_sm}
     question = Question.ask(algorithm, as_call(workload), as_device(hardware), implementation, options, **limits)
     if not question.kernels:
-        obstacle = no_kernel(question.algorithm, question.call, question.device)
+        obstacle = question.no_kernel
         raise InputError(f"implementation: none runs the call ({obstacle})")
     return _mapped(candidates(question.by(question.library)))
 
@@ -232,7 +231,7 @@ def _mapped(ranked: Candidates) -> TileTimes:
     question = ranked.families[0].setting.question
     assert isinstance(question.call, Attention | VarlenAttention)
     return TileTimes(
-        name_of(question.algorithm), question.library.name, question.device, question.call, names, rows, columns,
+        question.name, question.library.name, question.device, question.call, names, rows, columns,
         each("seconds", float), each("requested", int),
         as_runner_up(ranked, 0), as_runner_up(ranked, int(ranked.columns["requested"].argmin())),
         shipped_of(question),

@@ -55,12 +55,12 @@ class AttentionPoints:
         counted, own = None, launch or TILE_NAMES & arguments.keys()
         asked = None if own else attention_calls(algorithm, {**ATTENTION, **arguments})
         question = None if asked is None else Question.ask(algorithm, asked.called.first, device, None, asked.scalars)
-        free = () if question is None else question.bound({}, tiled=False).tiles
+        free = () if question is None else question.untiled.tiles
         if asked is None or question is None or not free:
             counted = cost_array(algorithm, **arguments)
             called, complete, sizes = counted.calls, counted.options, counted.tiles
         else:
-            complete = {**question.bound({}).options, **asked.numbers}
+            complete = {**question.bound.options, **asked.numbers}
             called, sizes = asked.called, {}
         assert isinstance(called, Calls)
         for name in ("dtype", "kv_dtype", *called.widths):

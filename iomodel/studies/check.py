@@ -10,15 +10,13 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.common.keywords import strict
 from iomodel.counting.choice import split_choice
 from iomodel.devices.device import Hardware, as_device
-from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import Check, Outcomes, by_launch, check_layer, excess, in_memory, launches_at, misfits
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.solving.by_pass import of_pass
-from iomodel.solving.default_kernel import check_kernels
-from iomodel.solving.default_tiles import default_launch
+from iomodel.solving.default_tiles import check_kernels, default_launch
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimated
 from iomodel.workloads.attention import as_attention
@@ -77,15 +75,14 @@ def check(
     if tiles is None:
         question, (tiles, chosen) = default_launch(question)
         question = question.choosing(chosen)
-    sizes = question.bound({}).sizes(tiles)
+    sizes = question.bound.sizes(tiles)
     if question.call.direction != "both":
         return _of_pass(question, sizes, tiles)
     launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
     parts = []
-    for direction in question.passes:
-        part = question.in_direction(direction, question.options)
+    for direction, part in question.each_pass.items():
         own = of_pass(direction, sizes)
-        parts.append(_of_pass(part, own := {name: own[name] for name in part.bound({}).tiles}, {**own, **launch}))
+        parts.append(_of_pass(part, own := {name: own[name] for name in part.bound.tiles}, {**own, **launch}))
     return max(parts, key=lambda part: (excess(part), -part.blocks_per_sm))
 
 
@@ -95,7 +92,7 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
     if isinstance(call, Linear) and question.kernels:
         return check_layer(question.algorithm, call, question.device, given, sizes)
     if not question.kernels:
-        cost = question.bound({}).at(sizes)
+        cost = question.bound.at(sizes)
         return in_memory(question.algorithm, call, question.device, cost, question.implementation is None)
     tried: list[tuple[Implementation, Outcomes]] = []
     refusal: InputError | InfeasibleError | None = None
@@ -119,7 +116,7 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
 
 def _of_kernels(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Outcomes:
     """Check a tile in every launch of one implementation."""
-    bound, call, kernels = question.bound({}), as_attention(question.call.longest), question.library
+    bound, call, kernels = question.bound, as_attention(question.call.longest), question.library
     launches = launches_at(bound, call, question.device, kernels, given)
     row = shipped_row(kernels, call, question.device, bound.options)
     return by_launch(launches, question.algorithm, call, sizes, row)
@@ -131,7 +128,7 @@ def _chosen(
     """Return the fastest launch that fits, with its kernels, else the one that exceeds least."""
     every = [(kernels, *outcome) for kernels, found in tried for outcome in found.values()]
     fitting = [one for one in every if one[1].fits]
-    if len(fitting) < 2 or not has_rates(question.device, question.call.dtype):
+    if len(fitting) < 2 or not question.rated:
         return min(fitting or every, key=lambda one: excess(one[1]))[:2]
     timed = estimated(question, given)
     launch = {name: timed.tiles[name] for name in LAUNCH_NAMES}

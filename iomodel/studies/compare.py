@@ -148,7 +148,7 @@ def compare(
     budget = budget_of(hardware, *(memory.get(name) for name in BudgetOptions.__annotations__))
     asked = {name: Question.ask(name, workload, hardware, TEXTBOOK, memory=FrozenDict(memory)) for name in names}
     able, refused = contenders(asked, wanted, listed, options)
-    tiled = [question for question in able if listed or question.bound({}).tiles]
+    tiled = [question for question in able if listed or question.bound.tiles]
     return by_traffic([replace(question, min_block_kv=min_block_kv) for question in tiled], budget, share, refused)
 
 
@@ -197,15 +197,15 @@ def by_traffic(
     questions: Sequence[Question], budget: Budget, share: Fraction, refused: tuple[Absent, ...]
 ) -> Comparison:
     """Solve each contender under the budget for its traffic; InfeasibleError if no exact algorithm fits."""
-    inexact = approximations(name_of(question.algorithm) for question in questions)
+    inexact = approximations(question.name for question in questions)
     solutions, infeasible = [], []
     for question in questions:
-        least_kv = question.min_block_kv if "block_kv" in question.bound({}).tiles else None
+        least_kv = question.min_block_kv if "block_kv" in question.bound.tiles else None
         try:
             solutions.append(answer(replace(question, min_block_kv=least_kv), share=share))
         except InfeasibleError as error:
             label = None if question.hardware is None else question.hardware.label
-            infeasible.append(Absent(name_of(question.algorithm), label, str(error), error.least))
+            infeasible.append(Absent(question.name, label, str(error), error.least))
     infeasible.sort(key=lambda unfit: unfit.least or 0)
     if all(solution.algorithm in inexact for solution in solutions):
         least, unit = next(unfit for unfit in infeasible if unfit.algorithm not in inexact), budget.unit

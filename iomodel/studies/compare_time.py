@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iomodel.algorithms import name_of
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.placement.implementations import no_kernel
-from iomodel.solving.default_kernel import absence, without_kernels
+from iomodel.solving.default_tiles import absence
 from iomodel.solving.question import Question
 from iomodel.studies.comparison import Absent, Comparison, approximations, ordered
 from iomodel.studies.estimate import estimated
@@ -22,9 +20,9 @@ def by_time(questions: Sequence[Question], others: Sequence[Absent] = ()) -> Com
     estimates, absent = list[Estimate](), [*others]
     least, refused = list[InfeasibleError](), list[InputError]()
     for question in questions:
-        name, device = name_of(question.algorithm), question.device
-        if question.implementation is None and without_kernels(question):
-            absent.append(Absent(name, device.label, no_kernel(question.algorithm, question.call, device), runs=False))
+        name, device = question.name, question.device
+        if question.implementation is None and question.lacks_kernels:
+            absent.append(Absent(name, device.label, question.no_kernel, runs=False))
             continue
         try:
             answer = estimated(question)
@@ -39,7 +37,7 @@ def by_time(questions: Sequence[Question], others: Sequence[Absent] = ()) -> Com
                 raise
             absent.append(Absent(name, device.label, str(error), runs=False))
             refused.append(error)
-    inexact = approximations(name_of(question.algorithm) for question in questions)
+    inexact = approximations(question.name for question in questions)
     if all(candidate.algorithm in inexact for candidate in estimates):
         if not least and refused:
             raise refused[0]

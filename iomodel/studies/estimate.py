@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import AlgorithmLike
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.bounds import compulsory
 from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
@@ -21,13 +20,11 @@ from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementations import check_layer_kernels
 from iomodel.solving.by_pass import of_pass
-from iomodel.solving.default_kernel import check_kernels
-from iomodel.solving.default_tiles import default_launch, default_tiles
+from iomodel.solving.default_tiles import check_kernels, default_launch, default_tiles
 from iomodel.solving.question import Question, best_choice
 from iomodel.timing.clock import Clock, TimedLaunch
 from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.kernel_time import KernelTime
-from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.level_traffic import level_traffic
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
@@ -134,7 +131,7 @@ def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Est
                 f"implementation: {shown(implementation)} given; allowed: none, with a {call.operation} workload"
             )
         return _of_layer(question, tiles)
-    question.bound({}, tiled=False)  # raises for a wrong option before the search
+    question.untiled  # noqa: B018 - raises for a wrong option before the search
     check_kernels(question)
     if tiles is None:
         asked, (tiles, chosen) = default_launch(question)
@@ -153,19 +150,20 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
     """Estimate a call at its tiles and options, each pass in its fastest launch."""
     launch = {name: tiles[name] for name in LAUNCH_NAMES & tiles.keys()}
     plain = question.choosing(chosen)
-    whole = plain.bound({}, tiled=bool(tiles.keys() - LAUNCH_NAMES))
+    whole = plain.bound if tiles.keys() - LAUNCH_NAMES else plain.untiled
     sizes = whole.sizes(tiles)
     timed, kernels = [], []
 
     def fastest(part: Question, *, own: Mapping[str, int]) -> tuple[TimedLaunch, str]:
-        bound, clock = part.timer(tiled=bool(sizes))
         name = part.library.name if sizes else TEXTBOOK.name
-        return clock.fastest({name: own[name] for name in bound.tiles}, launch), name
+        return part.timer(bool(sizes)).launched({**own, **launch}), name
 
     for direction in question.passes:
         part, own = plain, sizes
         if part.call.direction != direction:
-            part, own = question.in_direction(direction, whole.options, saving=True), of_pass(direction, sizes)
+            part, own = question.choosing(whole.options).each_pass[direction], of_pass(direction, sizes)
+            if direction == "forward":  # it stores what the backward pass needs
+                part = part.adding(part.algorithm.saved)
         one, name = part.by_fastest(partial(fastest, own=own), lambda found: found[0].seconds)
         timed.append(one)
         kernels.append(name)
@@ -188,7 +186,7 @@ def _with_searched(question: Question, tiles: Mapping[str, int]) -> Mapping[str,
 
 def _of_layer(question: Question, tiles: Mapping[str, int] | None) -> Estimate:
     """Estimate a workload other than attention; a linear layer at the usual tiles of these."""
-    workload, bound, launch = question.call, question.bound({}), {}
+    workload, bound, launch = question.call, question.bound, {}
     if tiles is None and not isinstance(workload, Linear):
         tiles = default_tiles(question)[0]
     tile_mapping = (
@@ -198,13 +196,13 @@ def _of_layer(question: Question, tiles: Mapping[str, int] | None) -> Estimate:
     if isinstance(workload, Linear):
         parts = question.options.get("splits") if tiles is None else bound.options["splits"]
         given = {name: as_integer(name, tile_mapping[name]) for name in LAUNCH_NAMES & tile_mapping.keys()}
-        clock = layer_clock(question.device, question.parameters)
+        clock = question.layers
         wanted = None if tiles is None else {**sizes, **given}
         kernels, tile = clock.fastest((workload,), wanted, parts, question.algorithm)
         sizes, launch = dict(tile.sizes), tile.launch
-        bound = question.bound({"splits": sizes.pop("splits")})
+        bound = question.adding({"splits": sizes.pop("splits")}).bound
     else:
-        kernels = list(question.timer()[1].fastest(sizes, {}).kernels)
+        kernels = list(question.launched(sizes).kernels)
     cost = bound.cost(sizes)
     timed = [_TimedKernels({**sizes, **launch}, tuple(kernels))]
     return assembled(question, lambda: cost, timed, sizes, implementation=question.library.name)
@@ -228,7 +226,7 @@ def assembled(
     own: dict[str, Callable[[Estimate], Any]] = {
         "cost": lambda _: cost(),
         "kernels": lambda _: tuple(kernel for launch in timed for kernel in launch.kernels),
-        "compulsory_bytes": lambda result: min(compulsory(algorithm, call).bytes, result.requested_bytes),
+        "compulsory_bytes": lambda result: min(question.compulsory.bytes, result.requested_bytes),
         "left_out": lambda _: (
             *known.left_out,
             *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
@@ -240,7 +238,7 @@ def assembled(
     }
     return Estimate.deferring(
         {**LATER, **own},
-        algorithm=name_of(algorithm),
+        algorithm=question.name,
         workload=call,
         hardware=device,
         tiles=FrozenDict(tiles),

@@ -245,7 +245,7 @@ class Accounting:
     def _sizes(self, name: str, workload: Workload, options: Mapping[str, Any]) -> dict[str, int]:
         """Return the given tiles that an algorithm takes; a missing tile covers the whole length of its axis."""
         asked = Question.ask(name, workload, None, options=options)
-        bound = asked.bound({}, tiled=any(tile in self.tiles for tile in asked.bound({}).tiles))
+        bound = asked.bound if any(tile in self.tiles for tile in asked.bound.tiles) else asked.untiled
         numbers = workload.longest.numbers
         whole = {tile: numbers[length] for tile, length in WHOLE.items() if length in numbers}
         sizes = {tile: size for tile in bound.tiles if (size := self.tiles.get(tile, whole.get(tile))) is not None}

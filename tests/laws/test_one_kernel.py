@@ -13,7 +13,7 @@ from iomodel import Attention, InputError, list_hardware
 from iomodel.algorithms import algorithm, kernel_names, list_algorithms
 from iomodel.errors import InfeasibleError, SpecError
 from iomodel.placement.front_ends import refused
-from iomodel.solving.default_kernel import TIE
+from iomodel.solving.default_tiles import TIE
 
 KERNELS = [name for name in list_algorithms() if algorithm(name).implementations]
 GPUS = ["h100-sxm5", "a100-sxm4-80gb", "b200", "mi300x", "rtx4090", "l40s", "gb200"]

@@ -35,7 +35,7 @@ from iomodel.nests import (
     query,
     value,
 )
-from iomodel.solving import exhaustive as exhaustive_search
+from iomodel.solving import problem as problems
 from iomodel.solving import strategies as walks
 from iomodel.solving.batch.many_problems import Many, TileRanges
 from iomodel.solving.problem import Problem, SearchResult, TileRange
@@ -156,11 +156,11 @@ def test_costs_of_which_nothing_is_known(data: st.DataObject, epsilon: Fraction,
         costs=data.draw(st.sampled_from(arrays)),
         irregular=True,
     )
-    before, exhaustive_search.SLAB = exhaustive_search.SLAB, slab
+    before, problems.SLAB = problems.SLAB, slab
     try:
         judge(problem, epsilon, search(problem, epsilon))
     finally:
-        exhaustive_search.SLAB = before
+        problems.SLAB = before
 
 
 @given(rows=st.integers(1, 60), step=st.integers(1, 4), least=st.integers(1, 9), budget=st.integers(0, 90))

@@ -109,3 +109,12 @@ def test_tiles_that_load_whole_edges_are_those_of_an_exhaustive_search(layer: Li
         return
     found = iomodel.solve("gemm", layer, sram_elements=elements, wrapped_edges=True)
     assert found.cost.hbm_bytes == found.certificate.least_hbm_bytes == min(moved)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_a_workload_without_kernels_has_bounds_in_the_memory_of_one_block(direction: str) -> None:
+    mlp = iomodel.MLP(rows=16, in_features=256, hidden_features=512, direction=direction)
+    why = iomodel.solve("split_mlp", mlp, "a100-sxm4-80gb", objective="traffic").certificate
+    memory = iomodel.hardware("a100-sxm4-80gb").sram_per_block
+    bounds = iomodel.lower_bounds(mlp, algorithm="split_mlp", sram_bytes=memory)
+    assert (why.memory, why.lower_bound) == (memory, max(bounds.values(), key=lambda bound: bound.bytes))

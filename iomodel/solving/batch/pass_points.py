@@ -20,8 +20,7 @@ from iomodel.placement.front_ends import launched_first
 from iomodel.placement.shipped_tile import ROWS, shipped_tile
 from iomodel.solving.batch.fastest_search import FastestSearch
 from iomodel.solving.certificate import TIE
-from iomodel.solving.default_kernel import check_kernels
-from iomodel.solving.default_tiles import default_launch
+from iomodel.solving.default_tiles import check_kernels, default_launch
 from iomodel.solving.question import Question, underfilled
 from iomodel.timing.clock import Clock
 from iomodel.timing.clock_points import Fastest, PointCalls, fastest_at

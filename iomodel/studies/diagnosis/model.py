@@ -107,7 +107,7 @@ def modelled(change: Change, device: Hardware) -> Modelled:
 
 
 def _cost(change: Change, sizes: Mapping[str, int]) -> Cost:
-    bound = Question.ask(change.algorithm, change.workload, None, options=change.options).bound({})
+    bound = Question.ask(change.algorithm, change.workload, None, options=change.options).bound
     return bound.at(bound.sizes(sizes))
 
 
@@ -128,7 +128,7 @@ def _question(change: Change, device: Hardware) -> Question:
 def clock_of(change: Change, device: Hardware) -> Clock:
     """Build the timer of a kernel for any tiles, with the work of each launch."""
     question = _question(replace(change, workload=as_attention(change.workload)), device)
-    options = question.bound({}, tiled=bool(change.tiles)).options
+    options = (question.bound if change.tiles else question.untiled).options
     taken = only_taken(question.algorithm, change.workload.direction, options)
     return question.choosing(taken).timer(tiled=bool(change.tiles))[1]
 

@@ -109,7 +109,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
     yield None, "least time"
     call = as_attention(change.workload)
     placed = bool(clock_of(replace(change, tiles={"block_q": 1}), device).placements)
-    names = Question.ask(change.algorithm, call, None, options=change.options).bound({}).tiles
+    names = Question.ask(change.algorithm, call, None, options=change.options).bound.tiles
     try:
         if placed:
             least = solve(change.algorithm, call, device, objective="traffic", **dict(change.options))

@@ -56,7 +56,7 @@ class PointQuestion:
             solution = solve(self.algorithm, self.workload, implementation="textbook", **self.budget, **self.options)
             return {**_named(solution.cost), **solution.tiles}
         except InfeasibleError:
-            chosen = Question.ask(self.algorithm, self.workload, None, options=self.options).bound({}).compiled
+            chosen = Question.ask(self.algorithm, self.workload, None, options=self.options).bound.compiled
             sides = {"reads": chosen.reads, "writes": chosen.writes}
             tensors = [f"{side}_{tensor}" for side, moved in sides.items() for tensor in moved]
             return dict.fromkeys((*ANSWERS, *tensors, *chosen.tiles), 0)
@@ -87,7 +87,8 @@ def question(fields: Mapping[str, Any], solving: bool) -> PointQuestion:
         return PointQuestion(name, workload, {}, options, {field: fields[field] for field in SOLVER if field in fields})
     sizes = {field: value for field, value in fields.items() if field in TILE_NAMES}
     untiled = declaration.tiled_by is not None and options.get(declaration.tiled_by) is False
-    known = Question.ask(name, workload, None, options=options).bound({}, tiled=bool(sizes) and not untiled).tiles
+    question = Question.ask(name, workload, None, options=options)
+    known = (question.bound if sizes and not untiled else question.untiled).tiles
     return PointQuestion(name, workload, {tile: size for tile, size in sizes.items() if tile in known}, options, None)
 
 

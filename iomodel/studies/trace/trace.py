@@ -240,11 +240,11 @@ def trace(
     asked = Question.ask(algorithm, call, hardware, options=options)
     device = asked.hardware
     tile_mapping = tiles or {}
-    if tiles is None and asked.bound({}, tiled=False).tiles:
+    if tiles is None and asked.untiled.tiles:
         if device is None:
             raise InputError("tiles: none given; allowed: tiles, or a hardware whose best tiles are traced")
         tile_mapping = dict(answer(asked.by(TEXTBOOK)).tiles)
-    bound = asked.bound({}, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
+    bound = asked.bound if tile_mapping.keys() - LAUNCH_NAMES else asked.untiled
     sizes = bound.sizes(tile_mapping)
     rates = rates_of(device, call.dtype)
     run = _remembered(bound.algorithm, call, FrozenDict(sizes), FrozenDict(bound.options), rates)
