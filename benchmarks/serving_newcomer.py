@@ -34,8 +34,9 @@ FILES = {
     "serving.csv": "open",
     "serving_held_out.csv": "judging",
     "serving_more.csv": "",
+    "serving_pages.csv": "",
 }
-"""Files of rows with the role of all rows; of the last each row has its own."""
+"""Files of rows with the role of all rows; of the last two each row has its own."""
 AXES = ("kind", "gpu", "engine", "precision")
 
 
@@ -103,7 +104,7 @@ def arguments(row: dict[str, str], named: bool = False) -> dict[str, Any]:
     fp8_cache = row.get("kv_dtype") or ("fp8" if engine(row) == "trtllm" and narrow in WEIGHTS else None)
     tensor, experts = int(row["tp"] or 1), int(row["ep"] or 1)
     if row["note"].startswith("attention data parallelism"):
-        tensor, experts = 1, int(row["gpus"])
+        tensor, experts = 1, int(row["gpus"]) // int(row["pp"] or 1)
     nodes = row.get("devices_per_node")
     layout = Layout(
         tensor_parallel=tensor,

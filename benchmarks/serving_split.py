@@ -11,6 +11,9 @@ With `--more`, the file holds set-ups that the first one lacks, all of which had
 collected. They go to serving_more.csv with a role. A set-up is an engine, a model, a device and a precision; it has one
 role in all kinds. In each kind of figure with at least four set-ups, precisions aside, half of them are "judging", by
 the same rule. The set-ups of other kinds are "left out in turn": each is judged by parameters read off without it.
+
+serving_pages.csv has the rows of the two pages of TensorRT-LLM that the other files lack. A set-up with a rate in those
+has the role that it has there; of the others of each kind, half are "judging" by the same rule (`page_roles`).
 """
 
 from __future__ import annotations
@@ -139,6 +142,17 @@ def roles(rows: list[dict[str, Any]]) -> dict[str, str]:
         few = len({row["setup"].rpartition(" | ")[0] for row in usable if row["group"] == group}) < FEWEST
         for place, setup in enumerate(ordered):
             role[setup] = LEFT_OUT if few else "judging" if place < judging else "open"
+    return role
+
+
+def page_roles(rows: list[dict[str, Any]], known: dict[str, str]) -> dict[str, str]:
+    """Choose the role of each set-up of the pages, by name unless it has one in the other files."""
+    role: dict[str, str] = {}
+    for kind in sorted({row["kind"] for row in rows}):
+        setups = {row["setup"] for row in rows if row["kind"] == kind}
+        free = sorted(setups - known.keys(), key=lambda setup: hashlib.sha256(setup.encode()).hexdigest())
+        role |= {setup: known[setup] for setup in setups & known.keys()}
+        role |= {setup: "judging" if 2 * place < len(free) else "open" for place, setup in enumerate(free)}
     return role
 
 

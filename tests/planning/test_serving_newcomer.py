@@ -4,19 +4,34 @@ from collections import defaultdict
 
 import pytest
 
-from benchmarks.serving_newcomer import Asked, arguments, kind, predicted, rows, table
-from benchmarks.serving_split import FEWEST, LEFT_OUT, MORE, roles
+from benchmarks.serving_newcomer import Asked, arguments, engine, kind, predicted, rows, table
+from benchmarks.serving_split import FEWEST, LEFT_OUT, MORE, page_roles, roles
 
 ROLES = "open", "judging", LEFT_OUT
 
 
 def more():
-    return [row for row in rows(ROLES) if "group" in row]
+    return [row for row in rows(ROLES) if "group" in row and not row["id"].startswith("p")]
+
+
+def pages():
+    return [row for row in rows(ROLES) if row["id"].startswith("p")]
 
 
 def test_the_roles_of_set_ups_follow_from_their_names():
     listed = more()
     assert roles(listed) == {row["setup"]: row["role"] for row in listed}
+
+
+def test_set_ups_of_the_pages_have_the_role_of_their_names_or_of_the_other_files():
+    listed, known = pages(), {}
+    for role in ROLES:
+        for row in rows((role,)):
+            if kind(row) in ("moe", "fp4", "throughput") and engine(row) == "trtllm" and row not in listed:
+                precision = row.get("precision") or row["gemm"]
+                known[f"trtllm | {row['model']} | {row['gpu']} | {precision}"] = role
+    assert page_roles(listed, known) == {row["setup"]: row["role"] for row in listed}
+    assert len(listed) == 411
 
 
 def test_a_set_up_has_one_role():
