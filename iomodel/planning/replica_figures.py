@@ -93,14 +93,10 @@ class Figures:
 
 
 class Cycle(NamedTuple):
-    """Time in which every request of a batch ends once, and the part of it before the first token of a request [s].
-
-    `launched` is the part behind the first token if steps with prompts took the time of their launches alone [s].
-    """
+    """Time in which every request of a batch ends once, and the part of it before the first token of a request [s]."""
 
     seconds: Any
     first: Any
-    launched: Any = 0.0
 
 
 def figures(service: Service, device: Hardware, batch: int, clients: int | None = None) -> Figures:
@@ -145,7 +141,7 @@ def load_figures(steps: ReplicaSteps, batch: Any, clients: int | None = None) ->
     return {
         "ttft": np.maximum(alone, first + host) + waiting,
         "step": step,
-        "tpot": np.maximum(step, np.maximum(whole - first, cycle.launched) / several) if decoding else None,
+        "tpot": np.maximum(step, (whole - first) / several) if decoding else None,
         "requests_per_second": rate,
         "tokens_per_second": rate * steps.output,
         "ttft_alone": alone,
@@ -203,9 +199,7 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     mixed = mixed_seconds(steps, batch, np.floor(tokens))
     waits = waiting * computed  # prompts that wait together share a step
     first = np.maximum(1.0, waits / room) * mixed_seconds(steps, batch, np.floor(np.minimum(room, waits))) + alone
-    alone_seconds = np.maximum(0.0, decodes - shared) * step
-    launched = alone_seconds + np.maximum(0.0, shared - 1) * steps.launched_seconds(groups)
-    return Cycle(alone_seconds + shared * mixed + each * drafted, first, launched)
+    return Cycle(np.maximum(0.0, decodes - shared) * step + shared * mixed + each * drafted, first)
 
 
 def prefills_seconds(steps: ReplicaSteps, prompts: Any) -> Any:

@@ -157,14 +157,11 @@ def test_prompts_that_share_steps_take_no_longer(engine):
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_cached_tokens_take_no_step(engine):
-    """A hit rate of 0 is no cache, and with 3/4 of a prompt cached its prefills cost at most 0.4 of what they cost.
-
-    The prompts are so long that the launches of a prefill take less time than the prefill.
-    """
+    """A hit rate of 0 is no cache, and with 3/4 of a prompt cached its prefills cost at most 0.4 of what they cost."""
     device, prefills = hardware(H100), []
     for rate in (None, 0.0, 0.75):
         cache = None if rate is None else PrefixCache(hit_rate=rate)
-        served = as_service(TINY, 8192, 64, engine=engine, prefix_cache=cache)
+        served = as_service(TINY, 4096, 64, engine=engine, prefix_cache=cache)
         steps = ReplicaSteps(served, device)
         step = steps.decode_seconds(64)
         prefills.append(cycle_with_engine(steps, ENGINES[engine], step, 64).seconds - served.steps * step)
@@ -269,12 +266,7 @@ def test_host_time_is_before_the_first_token():
     run = {"prompt": 512, "output": 8, "concurrency": 1, "requests": 20}
     with_engine = simulate(TINY, H100, engine="sglang", **run)
     without = simulate(TINY, H100, policy="prefill-first", engine=None, **run)
-    waited = (
-        ENGINES["sglang"].prompt_launch * kernels
-        - ReplicaSteps(service(None, TINY), hardware(H100)).prefill_seconds()[0]
-    )
-    assert waited > 0
-    assert with_engine.ttft.mean - without.ttft.mean == pytest.approx(REQUEST + EAGER * kernels + waited, rel=1e-6)
+    assert with_engine.ttft.mean - without.ttft.mean == pytest.approx(REQUEST + EAGER * kernels, rel=1e-6)
     assert with_engine.policy == "prefill-first"
     assert simulate(TINY, H100, engine="vllm", **run).policy == "chunked"
 

@@ -59,7 +59,7 @@ def test_a_prompt_longer_than_a_step_still_begins(fixed):
 
 def test_short_runs_take_longer_per_request_and_long_ones_approach_the_steady_state():
     device = hardware("h200-sxm")
-    service = as_service(model("llama-3.1-70b"), 512, 256, weight_dtype="fp8", engine="tensorrt-llm", step_tokens=4096)
+    service = as_service(model("llama-3.1-8b"), 512, 256, engine="tensorrt-llm", step_tokens=4096)
     steady = 1 / figures(service, device, 64).requests_per_second
     per_request = [run_seconds(ReplicaSteps(service, device), 64, count, 4096) / count for count in (64, 256, 6400)]
     assert per_request == sorted(per_request, reverse=True)

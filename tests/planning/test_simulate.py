@@ -163,8 +163,8 @@ SLOWER = [
 def test_a_slower_device_does_not_answer_sooner(length, slower, policy):
     closed = {"prompt": length[0], "output": length[1], "concurrency": 1, "requests": 2, "policy": policy}
     fast, slow = (simulate(TINY, device, **closed) for device in (H100, slower))
-    assert fast.ttft.mean <= slow.ttft.mean * (1 + 1e-9)  # a mean of times is rounded
-    assert fast.latency.mean <= slow.latency.mean * (1 + 1e-9)
+    assert fast.ttft.mean <= slow.ttft.mean
+    assert fast.latency.mean <= slow.latency.mean
 
 
 @at_most(15)
@@ -181,7 +181,7 @@ def test_chunks_without_a_limit_are_prefills_first_where_nothing_is_decoded(trac
 
 
 def test_chunks_bound_the_time_between_tokens():
-    mixed = {"load": 8.0, "requests": 300, "prompt": 8000, "output": 100, "seed": 4, "engine": None}
+    mixed = {"load": 8.0, "requests": 300, "prompt": 8000, "output": 100, "seed": 4}
     whole = simulate(TINY, H100, **mixed)
     chunked = simulate(TINY, H100, policy="chunked", token_budget=512, **mixed)
     assert chunked.steps > whole.steps
