@@ -36,10 +36,6 @@ STEP_HOST = 6e-4
 """Time between steps in which the device waits for the host that prepares them meanwhile [s]: of the tenths of a
 millisecond the one with the least median error of times per token, without an engine, over the 39 open rows of
 tests/measured/serving*.csv with fewer than 16 clients under TensorRT-LLM, SGLang and gpt-fast."""
-PROMPT_LAUNCH = 4.5e-5
-"""Time of the host for each kernel of a step with prompts, which no graph holds [s]: of the multiples of 15 us the one
-with the least median error without an engine over the open rows of tests/measured/serving*.csv, times per token, first
-tokens in a server and rates together (364 rows; 14.1 % with 15 us, 12.0 % with 45). That of SGLang is the same."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +76,6 @@ class Engine:
         Kinds of recurrences whose states have 16 bits an element, where the checkpoint states no type.
     step_host : float
         Time of the host between steps, in which the device waits [s].
-    prompt_launch : float
-        Time of the host for each kernel of a step with prompts [s]: such a step takes no less than all its launches.
     cache_bytes, cache_tokens : int or None
         Memory of the caches that a flag sets in place of the rest [B], and the most tokens that one allows [tokens].
     state_places : int or None
@@ -106,7 +100,6 @@ class Engine:
     keeps_windows: bool = False
     narrow_states: frozenset[str] = frozenset()
     step_host: float = STEP_HOST
-    prompt_launch: float = PROMPT_LAUNCH
     cache_bytes: int | None = None
     cache_tokens: int | None = None
     state_places: int | None = None
@@ -143,7 +136,6 @@ ENGINES = {
         shares_blocks=True,
         narrow_states=frozenset({"mamba1", "mamba2", "gated_deltanet", "short_convolution"}),
         step_host=1.1e-3,
-        prompt_launch=1.5e-5,
     ),
     "sglang": Engine(
         "sglang",
@@ -158,9 +150,7 @@ ENGINES = {
         state_slots=5,
         window_ratio=Fraction(8, 10),
     ),
-    "tensorrt-llm": Engine(
-        "tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True, prompt_launch=6.5e-5
-    ),
+    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0.
 
@@ -172,10 +162,6 @@ The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps th
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).
-Launches: vLLM keeps graphs of what lies between the attention of its layers for steps with prompts too, and has the
-host time of a kernel in :mod:`iomodel.planning.replica_figures`. TensorRT-LLM launches these steps from Python: rates
-of Qwen3 30B and Llama 4 on a GB200 with more requests than tokens of an output, so that each step has a prompt, are
-those of steps of 63 to 68 us a kernel (open rows of tests/measured/serving_pages.csv, release 1.1; 80 to 90 in 1.0).
 """
 OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 """Names of engines by the first word of their commands."""
@@ -183,9 +169,9 @@ OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 
 AUTO = "auto"
 """Name of the engine that plans assume where none is given."""
-ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST, prompt_launch=PROMPT_LAUNCH)
-"""That engine: memory, blocks and batches of vLLM, which most servers run, the host of engines that prepare a step
-meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614), and launches between those of all."""
+ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST)
+"""That engine: memory, blocks and batches of vLLM, which most servers run, and the host of engines that prepare a step
+meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614)."""
 NAMED = {AUTO: ASSUMED, "none": None}
 """Names that stand for an assumption."""
 

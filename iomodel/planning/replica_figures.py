@@ -8,8 +8,7 @@ their tokens beside the decoded ones, up to the tokens of a step; linear layers 
 once for each (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve*, OSDI 2024,
 section 4). Other engines prefill the prompts that wait together, in a step of their own. Data-parallel groups step
 together, and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step. A
-model that computes drafts prefills each prompt in a step of its own. While requests decode, a step with prompts takes
-no less than the host needs to launch its kernels, as no graph holds them.
+model that computes drafts prefills each prompt in a step of its own.
 
 A load is a closed loop of clients, each of which sends its next request when its last one ends, as in the benchmarks of
 engines. They print two times of it: TTFT, from sending a request to its first token, and TPOT, (latency - TTFT) over
@@ -188,10 +187,8 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     if not engine.mixes or not np.any(decodes):
         most = np.maximum(1, budget // computed)
         prompts = np.minimum(most, np.maximum(1, ending))
-        least = steps.launched_seconds(groups) if np.any(decodes) else 0.0
-        joined = np.maximum(prefills_seconds(steps, np.minimum(most, waiting)), least)
-        first = np.maximum(1.0, waiting / most) * joined + alone
-        prefills = each / prompts * np.maximum(prefills_seconds(steps, prompts), least)
+        first = np.maximum(1.0, waiting / most) * prefills_seconds(steps, np.minimum(most, waiting)) + alone
+        prefills = each / prompts * prefills_seconds(steps, prompts)
         return Cycle(decodes * step + prefills + each * drafted, first)
     room = np.maximum(1.0, budget - each)
     tokens = np.minimum(room, np.maximum(computed, ending * computed))
@@ -217,5 +214,4 @@ def mixed_seconds(steps: ReplicaSteps, batch: Any, tokens: Any) -> Any:
     products = steps.products_seconds(tokens + rows, groups)
     prompts = steps.prefilled(groups).attention * tokens / steps.computed
     decoded = steps.at_batches(batch, lambda part, size: part.beside(size))
-    on_device = products + prompts + decoded + steps.host_seconds
-    return np.maximum(on_device, steps.launched_seconds(groups))
+    return products + prompts + decoded + steps.host_seconds

@@ -172,11 +172,6 @@ class ReplicaSteps:
         """Time of the host between steps, in which the device waits [s]."""
         return step_host(self.service.engine, self.device)
 
-    def launched_seconds(self, batch: int = 1) -> Any:
-        """Compute the time of the host to launch the kernels of a step with prompts under the engine [s]."""
-        engine = self.service.engine
-        return 0.0 if engine is None else engine.prompt_launch * self.prefilled(batch).kernels
-
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
         """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
 

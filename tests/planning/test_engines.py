@@ -1,6 +1,5 @@
 """Engines: memory by their rules, blocks, prompts that share steps, host time; what logs and pages of them show."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -151,8 +150,7 @@ def test_prompts_that_share_steps_take_no_longer(engine):
     step = steps.decode_seconds(64)
     shared = cycle_with_engine(steps, ENGINES[engine], step, 64)
     assert shared.first < shared.seconds
-    alone = max(steps.prefill_seconds()[0], steps.launched_seconds())
-    assert 63 * step < shared.seconds <= 1.001 * (63 * step + 64 * alone)
+    assert 63 * step < shared.seconds <= 1.001 * (63 * step + 64 * steps.prefill_seconds()[0])
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
@@ -200,20 +198,6 @@ def test_a_mixed_step_by_hand():
     assert mixed == pytest.approx(products + attention + outputs)
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
-def test_steps_with_prompts_take_no_less_than_their_launches(engine):
-    """The host launches each kernel of such a step; one that decodes alone runs as a graph."""
-    slow = replace(ENGINES[engine], prompt_launch=1e-3)
-    served = replace(service(engine, TINY, prompt=256, output=65), engine=slow)
-    steps = ReplicaSteps(served, hardware(H100))
-    kernels = steps.prefilled().kernels
-    assert steps.launched_seconds() == pytest.approx(1e-3 * kernels)
-    assert mixed_seconds(steps, 64, 256) == pytest.approx(1e-3 * kernels)
-    cycle = cycle_with_engine(steps, slow, 0.01, 16)
-    decoding = 64 - 16 * slow.mixes  # prompts share steps with decoded tokens, or have steps of their own
-    assert cycle.seconds == pytest.approx(decoding * 0.01 + 16 * 1e-3 * kernels)
-
-
 @pytest.mark.parametrize(("prompt", "batch"), [(1024, 16), (1024, 128), (6000, 128)])
 def test_cycles_by_hand(prompt, batch):
     """65 tokens, so that batch / 64 requests end with each step, and 1 + (batch - 1) / 64 prompts wait together."""
@@ -231,10 +215,10 @@ def test_cycles_by_hand(prompt, batch):
     joined = mixed_seconds(mixing, batch, int(min(room, waiting * prompt)))
     assert found.first == pytest.approx(max(1, waiting * prompt / room) * joined)
     most = 8192 // prompt
-    prompts, least = min(most, max(1, ending)), apart.launched_seconds()
+    prompts = min(most, max(1, ending))
     found = cycle_with_engine(apart, ENGINES["sglang"], step, batch)
-    assert found.seconds == pytest.approx(64 * step + batch / prompts * max(least, prefills_seconds(apart, prompts)))
-    joined = max(least, prefills_seconds(apart, min(most, waiting)))
+    assert found.seconds == pytest.approx(64 * step + batch / prompts * prefills_seconds(apart, prompts))
+    joined = prefills_seconds(apart, min(most, waiting))
     assert found.first == pytest.approx(max(1, waiting / most) * joined)
     assert prefills_seconds(apart, 1) == apart.prefill_seconds()[0]
 

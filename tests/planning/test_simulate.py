@@ -14,7 +14,6 @@ from iomodel import hardware
 from iomodel.planning.engines import STEP_HOST
 from iomodel.planning.fleet import replica
 from iomodel.planning.plan import plan
-from iomodel.planning.replica_figures import server_host
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.simulation.simulate import POLICIES, simulate
 from iomodel.planning.simulation.simulation_result import Simulation
@@ -186,15 +185,6 @@ def test_chunks_bound_the_time_between_tokens():
     chunked = simulate(TINY, H100, policy="chunked", token_budget=512, **mixed)
     assert chunked.steps > whole.steps
     assert chunked.tpot.largest < whole.tpot.largest
-
-
-@pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
-def test_a_step_with_a_prompt_takes_no_less_than_its_launches(engine):
-    """One request at a time: each first token waits for the launches of a prefill."""
-    found = simulate(TINY, H100, engine=engine, concurrency=1, requests=3, prompt=16, output=4)
-    steps = ReplicaSteps(as_service(TINY, 16, 4, engine=engine), hardware(H100))
-    assert steps.launched_seconds() > steps.prefill_seconds()[0]
-    assert found.ttft.p50 == pytest.approx(steps.launched_seconds() + server_host(steps))
 
 
 def test_host_time_is_added_to_each_step():

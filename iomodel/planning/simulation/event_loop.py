@@ -35,8 +35,7 @@ class Scheduler(NamedTuple):
 
     `clients` of a closed loop, 0 where arrivals are given; `room` is the memory for all requests [B], `most` their
     number in the engine; a step has at most `budget` tokens, `each` of a decoding request, drafts included, and takes
-    `host` seconds on the host. With `chunked`, prompts are divided and share steps with decoding requests. A step with
-    prompts takes no less than the `launches` of its kernels [s].
+    `host` seconds on the host. With `chunked`, prompts are divided and share steps with decoding requests.
     """
 
     clients: int
@@ -46,7 +45,6 @@ class Scheduler(NamedTuple):
     each: int
     chunked: bool
     host: float
-    launches: float = 0.0
 
 
 class Progress(NamedTuple):
@@ -105,7 +103,7 @@ def build(jit: Jit) -> Any:
 
     def serve(queue: Queue, scheduler: Scheduler, table: Any, progress: Progress) -> Any:
         arrival, prompt, cached, output, decodings, gain, need, whole = queue
-        clients, room, most, budget, each, chunked, host, launches = scheduler
+        clients, room, most, budget, each, chunked, host = scheduler
         contexts, decode, decode_attention, lengths, other, rows, chunks, caches, chunk_values = table
         ends, after, first, last = progress
         count, ring, width = len(prompt), len(ends), len(contexts)
@@ -159,8 +157,6 @@ def build(jit: Jit) -> Any:
                 now = arrival[arrived]
                 continue
             took += host
-            if tokens:
-                took = max(took, launches)
             now += took
             busy += took
             steps += 1

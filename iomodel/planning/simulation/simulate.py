@@ -122,8 +122,7 @@ def simulate(
     turns = _with_hits(served, arriving.of_group(groups), memory.left, need[::groups])
     together = min(-(-limit // groups), turns.concurrency or limit, len(turns.prompt))
     chunked, each = order == "chunked", served.tokens_at_once
-    launches = float(ReplicaSteps(served, device).launched_seconds(groups)) if (turns.output > 1).any() else 0.0
-    scheduler = Scheduler(turns.concurrency or 0, memory.left, together, budget, each, chunked, host, launches)
+    scheduler = Scheduler(turns.concurrency or 0, memory.left, together, budget, each, chunked, host)
     totals, (ttft, tpot, latency) = run(served, device, turns, need[::groups], scheduler, seed)
     totals = totals.of_groups(groups)
     if serving is not None:
