@@ -329,7 +329,7 @@ def test_a_base_must_be_such_a_device():
     with pytest.raises(iomodel.InputError, match=r"base: a100-sxm4-80gb has compute capability 8\.0, and NVIDIA H200"):
         calibrated(device, base="a100-sxm4-80gb")
     with pytest.raises(iomodel.UnknownNameError, match="did you mean 'h100-sxm5'"):
-        calibrated(device, base="h100-sxm")
+        calibrated(device, base="h100-sxm4")
     assert device.runs == 0
     assert calibrated(device, base="h100-sxm5", only="hbm").hardware.measured.provenance.base == "h100-sxm5"
     assert set(DRIVER_NAMES.values()) <= set(iomodel.list_hardware())

@@ -167,8 +167,8 @@ def test_what_is_no_file(tmp_path):
         os.mkfifo(tmp_path / "pipe.yaml")
         with pytest.raises(SpecError, match="not a regular file"):
             hardware(tmp_path / "pipe.yaml")
-    with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'\?"):
-        hardware("h100-sxm")
+    with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm4' is unknown; did you mean 'h100-sxm5'\?"):
+        hardware("h100-sxm4")
     with pytest.raises(
         AmbiguousNameError, match="'H100' is ambiguous: h100-nvl, h100-pcie, h100-sxm5; allowed: one of these names"
     ):

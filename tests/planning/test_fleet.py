@@ -280,7 +280,7 @@ FAULTS = [
     ({"tpot": "fast"}, InputError, "tpot: 'fast' is not a number"),
     ({"price": {H100: 0}}, InputError, "price.h100-sxm5: 0 given"),
     ({"price": "cheap"}, InputError, "price: 'cheap' given; allowed: a number"),
-    ({"price": {"h100-sxm": 2.5}}, UnknownNameError, "did you mean 'h100-sxm5'"),
+    ({"price": {"h100-sxm4": 2.5}}, UnknownNameError, "did you mean 'h100-sxm5'"),
     ({"objective": "costs"}, UnknownNameError, "did you mean 'cost'"),
     ({"objective": "cost"}, InputError, "price: none for h100-sxm5"),
     ({"hardware": None}, InputError, "hardware: none given"),

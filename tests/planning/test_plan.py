@@ -337,7 +337,7 @@ def test_an_answer_is_frozen_and_plain():
 FAULTS = [
     ({"model": "llama-3-8c"}, UnknownNameError, "did you mean 'llama-3-8b'"),
     ({"model": 3}, InputError, "model: a name, the path of a file or a mapping is needed, given 3"),
-    ({"hardware": "h100-sxm"}, UnknownNameError, "did you mean 'h100-sxm5'"),
+    ({"hardware": "h100-sxm4"}, UnknownNameError, "did you mean 'h100-sxm5'"),
     ({"hardware": "sim-a100"}, SpecError, "memory.hbm.capacity: sim-a100 lacks it"),
     ({"prompt": 0}, InputError, "prompt: 0 given"),
     ({"output": 1.5}, InputError, "output: 1.5 given"),
