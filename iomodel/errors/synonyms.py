@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain
 
 SAME = {
@@ -243,7 +243,7 @@ def _meanings(word: str, table: Mapping[str, str]) -> Iterable[str]:
     return _names(id(table)).get(key(word), ())
 
 
-@cache
+@lru_cache(maxsize=8)
 def _names(place: int) -> Mapping[str, list[str]]:
     """List the names that each word of a table means, in the order of the table, which is a constant of this module."""
     table = next(each for each in (SAME, LIKELY, COMMANDS) if id(each) == place)

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from os.path import (  # false for a name that is too long or has a null byte, as those of Path are not
     exists,
     isdir,
@@ -149,7 +149,7 @@ def _is_name(source: str) -> bool:
     return bool(named) and not exists(source)  # noqa: PTH110
 
 
-@cache
+@lru_cache(maxsize=256)
 def _released(source: str) -> ModelSpec | None:
     """Return the shipped model that the name of a repository means, in the type of weights that it states."""
     shape, dtype = known_as(source)

@@ -328,7 +328,7 @@ def test_a_folder_is_read_by_the_file_that_describes_its_model(tmp_path):
             assert len(str(error.value)) < 300
 
 
-@pytest.mark.parametrize("name", ["Qwen/Qwen3-8B", "nobody/nothing-like-it"])
+@pytest.mark.parametrize("name", ["Qwen/Qwen3-Coder-Next", "nobody/nothing-like-it"])
 def test_the_name_of_a_hub_is_not_fetched(name):
     with pytest.raises(UnknownNameError, match=f"https://huggingface.co/{name}/raw/main/config.json") as error:
         model(name)

@@ -13,7 +13,7 @@ import iomodel
 from iomodel import Hardware, hardware
 from iomodel.algorithms import algorithm
 from tests.support.device_edits import scaled
-from tests.support.estimate_calls import A100, FAST, GPUS, H100, NEAR, Asked, calls, sides, some
+from tests.support.estimate_calls import A100, FAST, GPUS, H100, NEAR, TILED, Asked, calls, sides, some
 from tests.support.inside import (
     WARP_ROWS,
     KernelWork,
@@ -160,7 +160,7 @@ BEYOND = Asked(  # the queries of a block do not wait for the buffers of its few
 
 @example(BEYOND, "block_kv", 93, 14, 16)
 @given(
-    asked=calls(),
+    asked=calls(ways=TILED),
     name=st.sampled_from(["block_q", "block_kv"]),
     q_len=st.integers(1, 64) | st.integers(1, 5000),
     kv_len=st.integers(1, 64) | st.integers(1, 5000),

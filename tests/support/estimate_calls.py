@@ -26,6 +26,7 @@ A100, H100 = hardware("a100-sxm4-80gb"), hardware("h100-sxm5")
 
 
 WAYS = [(name, way) for name in EXACT for way in algorithm(name).directions]
+TILED = [(name, way) for name, way in WAYS if tile_names(name, direction=way)]
 
 
 NEAR = 1 + 1e-9

@@ -11,7 +11,6 @@ import pytest
 
 import iomodel
 import iomodel.triton
-from iomodel.studies.rules.rule_result import Rule
 from iomodel.triton.listing import flex_options, kind, ranked, source
 from iomodel.triton.rules import FlexKernels
 
@@ -22,7 +21,7 @@ CALL = iomodel.Attention(batch=2, heads=16, q_len=2048, head_dim=128, mask="caus
 
 
 @pytest.fixture(scope="module")
-def learned() -> Rule:
+def learned() -> iomodel.results.Rule:
     return iomodel.triton.rule(DEVICE, domain=DOMAIN, calls=100, version=VERSION)
 
 
@@ -32,7 +31,7 @@ def function(text: str, name: str) -> Any:
     return names[name]
 
 
-def test_kernel_options_are_of_the_forward_pass_and_none_outside(learned: Rule) -> None:
+def test_kernel_options_are_of_the_forward_pass_and_none_outside(learned: iomodel.results.Rule) -> None:
     text = learned.text()
     assert not [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert len(text.encode()) <= 40_000
@@ -50,7 +49,7 @@ def test_kernel_options_are_of_the_forward_pass_and_none_outside(learned: Rule) 
             assert choose(**{"device": DEVICE, **call, **outside}) is None
 
 
-def test_the_rule_is_derived_again_by_the_file_beside_it(learned: Rule, tmp_path: Path) -> None:
+def test_the_rule_is_derived_again_by_the_file_beside_it(learned: iomodel.results.Rule, tmp_path: Path) -> None:
     file, beside = learned.write(tmp_path / "options.py")
     assert beside is not None
     names: dict[str, Any] = {"__file__": str(beside)}
