@@ -32,7 +32,7 @@ def beside_shipped() -> str:
         row("flash3", "h100-sxm5", mask="causal"),
         row("flash3", "h100-sxm5", direction="backward"),
         row("flash2", "b200"),
-        row("flash2", "mi300x"),
+        row("flash2", "mi300x", head_dim=64),
     )
 
 
