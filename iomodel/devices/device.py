@@ -307,11 +307,11 @@ def _without_brands(whole: str) -> Iterator[str]:
 
 def _before_number(name: str) -> list[str]:
     """List the names that go on with a number where a name ends in a letter, as h100-sxm5 after H100 SXM."""
-    begun, numbered = re.sub(r"[\W_]", "", name), any(map(str.isdigit, name))
+    begun = re.sub(r"[\W_]", "", name)
+    if not begun[-1:].isalpha() or not any(map(str.isdigit, begun)):
+        return []
     after = re.compile(f"{re.escape(begun)}\\d")
-    return [
-        known for known in list_hardware() if numbered and begun[-1:].isalpha() and after.match(known.replace("-", ""))
-    ]
+    return [known for known in list_hardware() if after.match(known.replace("-", ""))]
 
 
 def _beginning(name: str) -> list[str]:
