@@ -69,6 +69,9 @@ class Execution(Record):
     part_clocks : float
         Time of each partial result of a row that a kernel without products adds to those before it [clk]; 0 where their
         loads overlap.
+    start_clocks : float
+        Cost of a block under a mask in addition to that of any block, where a mask has the kernel launch a block for
+        each tile in place of blocks that persist [clk].
     slabs : bool
         True if a sum in a fixed order goes into slabs of its own, one for each SM over the heads of all sequences, and
         a block adds every so many-th outer tile to its slab; else the blocks of a sum take turns.
@@ -92,6 +95,7 @@ class Execution(Record):
     host_launch: float = 0.0
     paged_clocks: float = 0.0
     part_clocks: float = 0.0
+    start_clocks: float = 0.0
     slabs: bool = False
     dependent: bool = False
 
@@ -123,7 +127,7 @@ class Execution(Record):
         for name in ("dependent", "slabs"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: True or False")
-        for name in ("address_clocks", "host_launch", "paged_clocks", "part_clocks", "awaited_clocks"):
+        for name in ("address_clocks", "host_launch", "paged_clocks", "part_clocks", "start_clocks", "awaited_clocks"):
             value = getattr(self, name)
             if value is None and name == "awaited_clocks":
                 continue

@@ -100,6 +100,9 @@ class Residency(Record):
         Supported types of Q, K and V.
     exposed : float
         Share of the softmax that does not overlap with products of another tile or warp group [-].
+    turns : int
+        Tiles of scores of a block that take the units in turn: a tile is multiplied, then has its exponentials, then
+        the rest of its softmax, each beside those of other tiles; 0 where `exposed` tells the overlap [-].
     capability : tuple of str
         Least compute capability, and optionally the greatest, of NVIDIA's devices.
     architectures : tuple of str
@@ -141,6 +144,7 @@ class Residency(Record):
     head_dims: tuple[int, ...] = (32, 64, 96, 128, 192, 256)
     dtypes: tuple[str, ...] = ("fp16", "bf16")
     exposed: float = 1.0
+    turns: int = 0
     capability: tuple[str, ...] = ("8.0",)
     architectures: tuple[str, ...] = ()
     features: tuple[str, ...] = ()

@@ -154,6 +154,7 @@ class Clock:
             WarpLayout.of(launch.residency, launch.along, self.workload.element_size),
             larger(1, fit.blocks_per_sm),
             exposed=launch.residency.exposed,
+            turns=launch.residency.turns,
             stages=launch.stages,
             warps=max(launch.residency.parts, launch.warps // SCHEDULERS),
             specialized=launch.residency.producers > 0,

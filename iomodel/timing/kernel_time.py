@@ -58,7 +58,8 @@ class Launched:
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
     kernels leave loads to other warps. `blocks_per_sm`, `exposed`, `stages` and `warps` may be arrays; `layouts` are
     then the layouts of their points, each with a mask, in place of `layout`. A block stores and loads `spilled` bytes
-    of registers in each iteration, in the L1 and beyond it; `repeated` warps compute the same rows.
+    of registers in each iteration, in the L1 and beyond it; `repeated` warps compute the same rows. With `turns`, as
+    many tiles of scores take the units in turn, and `exposed` is not used.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
@@ -70,6 +71,7 @@ class Launched:
     layouts: tuple[tuple[Any, WarpLayout], ...] = ()
     spilled: tuple[Any, Any] = (0.0, 0.0)
     repeated: Any = 1
+    turns: int = 0
 
     def shared_bytes(self, demand: KernelWork) -> Any:
         """Compute the bytes read from and written to shared memory [B]."""
@@ -231,7 +233,7 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
         if execution.part_clocks and rates.clock is not None:
             on_sms = on_sms + pick(demand.parts > 1, demand.parts * (execution.part_clocks / rates.clock), 0.0)
     elif rates.units is None or not demand.products or "hbm" in inside:
-        on_sms = _Phases.of(on_chip, execution, launched.exposed).total
+        on_sms = _Phases.of(on_chip, execution, launched).total
         if rates.asynchronous and demand.reduces_rows:  # the next operands arrive during a product
             on_sms = on_sms - smaller(on_chip["matrix"], larger(0.0, *(needs[name] for name in CHIP if name in needs)))
     else:
@@ -354,9 +356,10 @@ class _Phases(NamedTuple):
     longest: Any
 
     @classmethod
-    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any, filled: Any = 0.0) -> _Phases:
+    def of(cls, needs: Mapping[str, Any], execution: Execution, launched: Launched, filled: Any = 0.0) -> _Phases:
         """List the phases; the hidden share of the softmax runs beside the products of its block.
 
+        Where tiles take turns, the unit that takes longest decides, or the sum over the units of one tile.
         `filled` is the share of a block's trips in which the two do not overlap: products come first and last [-].
         """
         products = softmax = chip = 0.0
@@ -372,10 +375,14 @@ class _Phases(NamedTuple):
                 chip = chip + longest
             else:
                 own.append(longest)
+        if launched.turns:
+            units = products, *(needs.get(name, 0.0) for name in ("exp", "softmax"))
+            in_turn = larger(*units, sum(units) / launched.turns) + filled * smaller(products, softmax)
+            return cls([in_turn, *own], chip, larger(*units, *own))
         # Each duration falls with every rate, so that no faster unit makes a block slower.
-        hidden = (1 - exposed) * softmax
+        hidden = (1 - launched.exposed) * softmax
         beside = larger(products, hidden) + filled * smaller(products, hidden)
-        return cls([beside, *own, exposed * softmax], chip, larger(products, *own, softmax))
+        return cls([beside, *own, launched.exposed * softmax], chip, larger(products, *own, softmax))
 
     @property
     def total(self) -> Any:
@@ -394,7 +401,7 @@ def _on_sms(
     rates, execution, parameters, workload, _ = at
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
-    phases = _Phases.of(needs, execution, launched.exposed, ratio(blocks, demand.trips))
+    phases = _Phases.of(needs, execution, launched, ratio(blocks, demand.trips))
     clock = 0.0 if rates.clock is None else 1 / rates.clock
     steps = parameters.step_clocks * clock * demand.trips / units
     port = demand.staged * parameters.port_clocks * clock / units
@@ -435,11 +442,14 @@ def _on_sms(
         busiest = ratio(ceil_div(blocks, units) * units, blocks)  # of equal blocks, over the mean
         return busiest * larger(least, in_visits * clock / units / most) + outside, 0.0, 0.0
     grid = _grid(demand, workload, at.packed, units)
-    clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
+    start = parameters.block_clocks
+    if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
+        start = start + execution.start_clocks
+    clocks = alone, start * clock, [ratio(time, alone) for time in each]
     section = _section(demand, at)
     on_busiest = _busiest(grid, execution, section, clocks, most)
     alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
-    if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
+    if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [start]):
         received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     if demand.ordered and execution.slabs and workload is not None and not isinstance(workload, VarlenAttention):
@@ -453,7 +463,7 @@ def _on_sms(
     seconds = on_busiest + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
-        whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)
+        whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched)
         least = larger(seconds, _least(of(whole), most) + whole.chip)
         seconds = pick(beyond, least, seconds)
     summed = phases.total + waits + awaited
