@@ -222,6 +222,7 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
         return Elapsed(sum(needs.values()), needs, 0.0, 0.0, 1, streamed, at_once)
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
+    busy: Any = 1.0
     waves: Any = 1
     # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
     # A measured rate, which includes trips and tails, bounds the time instead of adding to them.
@@ -238,9 +239,12 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
             on_sms = on_sms - smaller(on_chip["matrix"], larger(0.0, *(needs[name] for name in CHIP if name in needs)))
     else:
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
-        on_sms, steps, tail = _on_sms(demand, at, launched, needs, at_peak, bounded)
+        on_sms, steps, tail, busy = _on_sms(demand, at, launched, needs, at_peak, bounded)
         if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
             overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
+    if rates.spare > 1 and "hbm" not in inside:  # the power that idle SMs leave
+        faster = larger(1 / rates.spare, busy ** (1 / 3))
+        on_sms, steps, tail = on_sms * faster, steps * faster, tail * faster
     if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
         on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
@@ -392,9 +396,10 @@ class _Phases(NamedTuple):
 
 def _on_sms(
     demand: KernelWork, at: Setting, launched: Launched, needs: Mapping[str, Any], capped: Any, bounded: bool
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any]:
     """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s].
 
+    The last value is the share of the time in which an SM has a block, in the mean over the SMs [-].
     If `bounded`, the time is that of the SM with the most blocks, or under a mask that of evenly spread blocks, less
     the share of blocks that it may leave idle.
     """
@@ -438,9 +443,11 @@ def _on_sms(
     if bounded:
         least = _least(each, most)
         if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
-            return least * (demand.trips / (demand.trips + blocks)) + outside, 0.0, 0.0
+            evenly = least * (demand.trips / (demand.trips + blocks))
+            return evenly + outside, 0.0, 0.0, ratio(evenly, evenly + outside)
         busiest = ratio(ceil_div(blocks, units) * units, blocks)  # of equal blocks, over the mean
-        return busiest * larger(least, in_visits * clock / units / most) + outside, 0.0, 0.0
+        seconds = busiest * larger(least, in_visits * clock / units / most) + outside
+        return seconds, 0.0, 0.0, smaller(1.0, ratio(least, seconds))
     grid = _grid(demand, workload, at.packed, units)
     start = parameters.block_clocks
     if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
@@ -468,7 +475,8 @@ def _on_sms(
         seconds = pick(beyond, least, seconds)
     summed = phases.total + waits + awaited
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
-    return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
+    busy = smaller(1.0, ratio(_least(each, most) + blocks * start * clock / units, on_busiest))
+    return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps), busy
 
 
 def _in_slabs(demand: KernelWork, workload: Rows, rates: Rates, most: Any) -> tuple[Any, Any]:
