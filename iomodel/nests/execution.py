@@ -70,8 +70,8 @@ class Execution(Record):
         Time of each partial result of a row that a kernel without products adds to those before it [clk]; 0 where their
         loads overlap.
     start_clocks : float
-        Cost of a block under a mask in addition to that of any block, where a mask has the kernel launch a block for
-        each tile in place of blocks that persist [clk].
+        Cost of the start of a block in addition to that of any tile: under a mask, where each tile has a block of its
+        own, for every tile, else once, for blocks that persist [clk].
     slabs : bool
         True if a sum in a fixed order goes into slabs of its own, one for each SM over the heads of all sequences, and
         a block adds every so many-th outer tile to its slab; else the blocks of a sum take turns.

@@ -452,6 +452,8 @@ def _on_sms(
     start = parameters.block_clocks
     if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
         start = start + execution.start_clocks
+    else:  # persistent blocks start once
+        outside = outside + execution.start_clocks * clock
     clocks = alone, start * clock, [ratio(time, alone) for time in each]
     section = _section(demand, at)
     on_busiest = _busiest(grid, execution, section, clocks, most)
