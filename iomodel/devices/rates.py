@@ -46,7 +46,7 @@ class Rates:
     throttled : float
         Time of a long kernel at the limit of power over that at its first clock [-].
     spare : float
-        Clock of a chip without a limit of power over its own, where that was measured at the limit [-].
+        Boost clock over the clock, where that at the limit of power is on file [-].
     launch, node : float or None
         Time between the starts of consecutive kernels, and in a graph, or of dependent ones [s].
     sm_matrix, sm_warp_matrix, sm_fp32 : float or None
@@ -148,8 +148,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
     known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
     wanted = f"a time needs the matrix peak of the dtype; on file: {known or 'none'}"
     per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
-    boost = "compute.clock.boost", "compute.clock.sustained"
-    at_limit = "compute.clock.throttled" in have and all(path in have for path in boost)
+    boost = have.get("compute.clock.boost", 0.0) if "compute.clock.throttled" in have else 0.0
     peak = NO_PRODUCTS
     if dtype:
         listed = have.needed(f"compute.peak.{dtype}", wanted)
@@ -203,7 +202,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         node=have.get("measured.graph_node"),
         dirty=DIRTY.get(device.compute_capability or "", 0.0),
         throttled=max(1.0, have.get("clock", 0.0) / have.get("compute.clock.throttled", math.inf)),
-        spare=max(1.0, have[boost[0]] / have[boost[1]]) if at_limit else 1.0,
+        spare=max(1.0, boost / have.get("clock", math.inf)),
         assumed_products=assumed_products,
         simulated=device.simulated,
     )

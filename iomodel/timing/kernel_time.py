@@ -243,9 +243,10 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
         if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
             overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
     if rates.spare > 1 and "hbm" not in inside:  # the power that idle SMs leave
-        faster = larger(1 / rates.spare, busy ** (1 / 3))
+        faster = smaller(1.0, larger(1 / rates.spare, rates.throttled * busy ** (1 / 3)))
         on_sms, steps, tail = on_sms * faster, steps * faster, tail * faster
-    if rates.throttled > 1 and demand.products and launched.layout.fastest and "hbm" not in inside:
+    at_peak_power = launched.layout.fastest or not rates.asynchronous
+    if rates.throttled > 1 and demand.products and at_peak_power and "hbm" not in inside:
         on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
     if rates.reached and "hbm" not in inside:  # the products of a library have rates of their own
