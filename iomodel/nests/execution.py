@@ -70,8 +70,8 @@ class Execution(Record):
         Time of each partial result of a row that a kernel without products adds to those before it [clk]; 0 where their
         loads overlap.
     start_clocks : float
-        Cost of the start of a block in addition to that of any tile: under a mask, where each tile has a block of its
-        own, for every tile, else once, for blocks that persist [clk].
+        Cost of a block that starts for one tile in addition to that of any block [clk]; without a mask blocks persist,
+        and half of the trips of a tile beyond the second hide the start of the next tile.
     slabs : bool
         True if a sum in a fixed order goes into slabs of its own, one for each SM over the heads of all sequences, and
         a block adds every so many-th outer tile to its slab; else the blocks of a sum take turns.

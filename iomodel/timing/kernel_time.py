@@ -450,16 +450,17 @@ def _on_sms(
         seconds = busiest * larger(least, in_visits * clock / units / most) + outside
         return seconds, 0.0, 0.0, smaller(1.0, ratio(least, seconds))
     grid = _grid(demand, workload, at.packed, units)
-    start = parameters.block_clocks
-    if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
-        start = start + execution.start_clocks
-    else:  # persistent blocks start once
-        outside = outside + execution.start_clocks * clock
-    clocks = alone, start * clock, [ratio(time, alone) for time in each]
+    begun = first = execution.start_clocks * clock
+    if workload is not None and not isinstance(workload, VarlenAttention) and workload.mask == "full":
+        # Persistent blocks hide the start of the next tile behind half of the trips of one, beyond the second.
+        begun = larger(0.0, first - larger(0.0, alone * units * (ratio(0.5, blocks) - ratio(1.0, demand.trips))))
+        outside = outside + first - begun
+    start = parameters.block_clocks * clock + begun
+    clocks = alone, start, [ratio(time, alone) for time in each]
     section = _section(demand, at)
     on_busiest = _busiest(grid, execution, section, clocks, most)
     alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
-    if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [start]):
+    if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block * clock, [1.0], [start]):
         received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     if demand.ordered and execution.slabs and workload is not None and not isinstance(workload, VarlenAttention):
@@ -478,7 +479,7 @@ def _on_sms(
         seconds = pick(beyond, least, seconds)
     summed = phases.total + waits + awaited
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
-    busy = smaller(1.0, ratio(_least(each, most) + blocks * start * clock / units, on_busiest))
+    busy = smaller(1.0, ratio(_least(each, most) + blocks * start / units, on_busiest))
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps), busy
 
 
