@@ -184,9 +184,9 @@ IN_SECTIONS = replace(
     section_bytes=50 << 20,
     start_clocks=3500,
 )
-"""A block for each tile allocates tensor memory and waits for its first tiles with no other block on its SM: read off
-causal calls and windows of 1k to 16k tokens on a GB200, B200 and B300 (working rows of tests/measured/published_2.csv to
-published_4.csv), whose median error falls from 8 to 4 %, and the 90th percentile from 25 to 9 %."""
+"""A block that starts for one tile allocates tensor memory and waits for its first operands with no other block on its
+SM. The cost is read off causal calls and windows of 1k to 16k tokens on a GB200, B200 and B300 (working rows of
+tests/measured/published_2.csv to published_4.csv)."""
 FLASH_ATTENTION_4 = Implementation(
     "flash-attention-4",
     "FlashAttention-4 (CuTe, Blackwell)",

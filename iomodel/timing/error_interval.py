@@ -35,7 +35,7 @@ HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("sm_10x", "all", "fp8"): 0.138,
     ("sm_10x", "all", "long"): 0.105,
     ("sm_10x", "all", "window"): 0.452,
-    ("sm_10x", "backward", "fp8"): 0.267,
+    ("sm_10x", "backward", "fp8"): 0.265,
     ("sm_10x", "backward", "long"): 0.083,
     ("sm_10x", "backward", "window"): 0.452,
     ("sm_10x", "forward", "fp8"): 0.098,

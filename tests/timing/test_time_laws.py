@@ -57,6 +57,55 @@ def test_faster_exponentials_shorten_a_forward_pass_of_flash_attention_4() -> No
     assert iomodel.estimate("flash2", call, faster).seconds < 0.97 * times["gb200"]
 
 
+def test_tiles_of_a_blackwell_block_take_turns_on_its_units() -> None:
+    """Exponentials take as long as products on a GB200, and the rest of the softmax is waited for all the same."""
+    call = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128, dtype="bf16")
+    slower = scaled(hardware("gb200"), lambda path: "fp32" in path, 0.5)
+    assert iomodel.estimate("flash2", call, slower).seconds > 1.1 * iomodel.estimate("flash2", call, "gb200").seconds
+
+
+def test_blocks_of_narrow_windows_on_blackwell_start_one_by_one() -> None:
+    """Published for a GB200: 822 us (working row of published_2.csv)."""
+    window = iomodel.Window(left=127, right=0)
+    call = iomodel.Attention(batch=2, heads=128, q_len=16384, head_dim=64, dtype="bf16", mask=window)
+    assert iomodel.estimate("flash2", call, "gb200").seconds == pytest.approx(822e-6, rel=0.1)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize(("batch", "heads"), [(1, 8), (4, 32), (32, 32)])
+def test_a_causal_mask_on_blackwell_takes_no_longer_than_none(direction: Any, batch: int, heads: int) -> None:
+    for length in (128, 256, 512, 768, 1024, 2048):
+        masked, free = (
+            iomodel.estimate(
+                "flash2",
+                iomodel.Attention(batch=batch, heads=heads, q_len=length, head_dim=64, mask=mask, direction=direction),
+                "b200",
+            ).seconds
+            for mask in ("causal", "full")
+        )
+        assert masked <= 1.03 * free
+
+
+def test_idle_units_leave_their_power_to_the_others() -> None:
+    """Of an MI300X, whose clock on file is that at the limit of power: one block for each of 64, 128 and 304 CUs."""
+    times = [
+        iomodel.estimate("flash2", iomodel.Attention(heads=heads, q_len=2048, head_dim=128, dtype="bf16"), "mi300x",
+                         implementation="aiter-assembly").seconds
+        for heads in (8, 16, 38)
+    ]  # fmt: skip
+    assert times == sorted(times)
+    assert times[0] < 0.8 * times[-1]
+    assert times[0] > 1.2 / 2.1 * times[-1]
+
+
+def test_long_products_on_an_a100_pcie_run_at_its_base_clock() -> None:
+    times = [
+        iomodel.estimate("flash2", iomodel.Attention(heads=64, q_len=length, head_dim=128), "a100-pcie-80gb").seconds
+        for length in (4096, 65536)
+    ]
+    assert 1.15 < times[1] / times[0] / 256 < 1.3
+
+
 @pytest.mark.parametrize("implementation", ["flash-attention-3", "flash-attention-2", "flashinfer"])
 def test_smaller_pages_are_never_faster(implementation: str) -> None:
     """Of the sizes that the front end of a kernel takes."""
