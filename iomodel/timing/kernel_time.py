@@ -242,12 +242,13 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
         on_sms, steps, tail, busy = _on_sms(demand, at, launched, needs, at_peak, bounded)
         if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
             overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
-    if rates.spare > 1 and "hbm" not in inside:  # the power that idle SMs leave
-        faster = smaller(1.0, larger(1 / rates.spare, rates.throttled * busy ** (1 / 3)))
+    if (rates.throttled > 1 or rates.spare > 1) and "hbm" not in inside:
+        # The clock over that at the limit of power, which idle SMs raise: power goes with the cube of the clock.
+        over = rates.throttled * busy ** (1 / 3)
+        faster = smaller(1.0, larger(1 / rates.spare, over))
         on_sms, steps, tail = on_sms * faster, steps * faster, tail * faster
-    at_peak_power = launched.layout.fastest or not rates.asynchronous
-    if rates.throttled > 1 and demand.products and at_peak_power and "hbm" not in inside:
-        on_sms = on_sms * (1 + (rates.throttled - 1) * on_sms / (on_sms + UNTHROTTLED))
+        if demand.products and (launched.layout.fastest or not rates.asynchronous):
+            on_sms = on_sms * (1 + larger(0.0, over - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
     if rates.reached and "hbm" not in inside:  # the products of a library have rates of their own
         at_best = demand.flops / rates.reached
