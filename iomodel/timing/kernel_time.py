@@ -222,7 +222,7 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
         return Elapsed(sum(needs.values()), needs, 0.0, 0.0, 1, streamed, at_once)
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
-    busy: Any = 1.0
+    over: Any = rates.throttled
     waves: Any = 1
     # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
     # A measured rate, which includes trips and tails, bounds the time instead of adding to them.
@@ -239,16 +239,12 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
             on_sms = on_sms - smaller(on_chip["matrix"], larger(0.0, *(needs[name] for name in CHIP if name in needs)))
     else:
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
-        on_sms, steps, tail, busy = _on_sms(demand, at, launched, needs, at_peak, bounded)
+        on_sms, steps, tail, over = _on_sms(demand, at, launched, needs, at_peak, bounded)
         if rates.clock is not None:  # no byte moves before the first blocks have started, half of what a block costs
             overlapped = overlapped + parameters.block_clocks / 2 / rates.clock
-    if (rates.throttled > 1 or rates.spare > 1) and "hbm" not in inside:
-        # The clock over that at the limit of power, which idle SMs raise: power goes with the cube of the clock.
-        over = rates.throttled * busy ** (1 / 3)
-        faster = smaller(1.0, larger(1 / rates.spare, over))
-        on_sms, steps, tail = on_sms * faster, steps * faster, tail * faster
-        if demand.products and (launched.layout.fastest or not rates.asynchronous):
-            on_sms = on_sms * (1 + larger(0.0, over - 1) * on_sms / (on_sms + UNTHROTTLED))
+    at_limit = rates.throttled > 1 and (launched.layout.fastest or not rates.asynchronous)
+    if at_limit and demand.products and "hbm" not in inside:
+        on_sms = on_sms * (1 + larger(0.0, over - 1) * on_sms / (on_sms + UNTHROTTLED))
     seconds = larger(on_sms, overlapped, capped)
     if rates.reached and "hbm" not in inside:  # the products of a library have rates of their own
         at_best = demand.flops / rates.reached
@@ -401,7 +397,7 @@ def _on_sms(
 ) -> tuple[Any, Any, Any, Any]:
     """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s].
 
-    The last value is the share of the time in which an SM has a block, in the mean over the SMs [-].
+    The last value is the clock over that at the limit of power, which idle SMs raise [-].
     If `bounded`, the time is that of the SM with the most blocks, or under a mask that of evenly spread blocks, less
     the share of blocks that it may leave idle.
     """
@@ -446,10 +442,10 @@ def _on_sms(
         least = _least(each, most)
         if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
             evenly = least * (demand.trips / (demand.trips + blocks))
-            return evenly + outside, 0.0, 0.0, ratio(evenly, evenly + outside)
+            return evenly * _at_power(rates, 1.0)[0] + outside, 0.0, 0.0, 0.0
         busiest = ratio(ceil_div(blocks, units) * units, blocks)  # of equal blocks, over the mean
-        seconds = busiest * larger(least, in_visits * clock / units / most) + outside
-        return seconds, 0.0, 0.0, smaller(1.0, ratio(least, seconds))
+        longest = busiest * larger(least, in_visits * clock / units / most)
+        return longest * _at_power(rates, ratio(least, longest))[0] + outside, 0.0, 0.0, 0.0
     grid = _grid(demand, workload, at.packed, units)
     begun = first = execution.start_clocks * clock
     if workload is not None and not isinstance(workload, VarlenAttention) and workload.mask == "full":
@@ -472,7 +468,8 @@ def _on_sms(
         parts = block_parts(blocks, heads, launched.layout)
         shared = _shared_out(floor_div(blocks, heads), parts, heads, units * most)
         on_busiest = larger(on_busiest, _least(each, most) * shared)
-    seconds = on_busiest + outside
+    faster, over = _at_power(rates, smaller(1.0, ratio(_least(each, most) + blocks * start / units, on_busiest)))
+    seconds = on_busiest * faster + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
         whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched)
@@ -480,8 +477,17 @@ def _on_sms(
         seconds = pick(beyond, least, seconds)
     summed = phases.total + waits + awaited
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
-    busy = smaller(1.0, ratio(_least(each, most) + blocks * start / units, on_busiest))
-    return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps), busy
+    work, steps = work * faster, steps * faster
+    return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps), over
+
+
+def _at_power(rates: Rates, busy: Any) -> tuple[Any, Any]:
+    """Return the time of SMs over that at their clock, and their clock over that at the limit of power [-].
+
+    Power goes with the cube of the clock, so that the mean share of busy SMs sets the clock, up to the boost clock.
+    """
+    over = rates.throttled * busy ** (1 / 3)
+    return smaller(1.0, larger(1 / rates.spare, over)), over
 
 
 def _in_slabs(demand: KernelWork, workload: Rows, rates: Rates, most: Any) -> tuple[Any, Any]:
