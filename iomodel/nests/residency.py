@@ -177,6 +177,11 @@ class Residency(Record):
         return min((compiled for compiled in known if compiled >= width), default=None)
 
     @property
+    def shrinks(self) -> bool:
+        """True if a larger tile may take less shared memory, as it takes the place of others."""
+        return any(tile.copies != abs(tile.copies) for part in self.shared for tile in _tiles(part))
+
+    @property
     def shared_axes(self) -> tuple[tuple[frozenset[str], str | None], ...]:
         """The axes of each tile in shared memory, and its dtype where that is not the tensor's."""
         tiles = [tile for part in self.shared for tile in _tiles(part)]

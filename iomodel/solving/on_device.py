@@ -176,7 +176,7 @@ def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> 
                 ranges = stepped[steps] = ranges_for(
                     compiled, call, named, least_kv, most_kv(call.workload, call.options, steps[1])
                 )
-            for fixed in _sizes(placement, ranges):
+            for fixed in _sizes(placement, launch, ranges):
                 variants.append(LaunchProblem(placement, launch, part, call, fixed, known, blocks))
     if not variants:
         sizes = sorted({size for placement in placed for size in placement.residency.sizes[1]})
@@ -184,8 +184,22 @@ def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> 
     return LaunchProblems(question, call, tuple(placed), tuple(variants), known)
 
 
-def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[str, TileRange]]:
-    """Yield the ranges of the tiles, or those of each pair of sizes for which a kernel is compiled."""
+def _sizes(
+    placement: Placement, launch: Launch, ranges: dict[str, TileRange]
+) -> Iterator[dict[str, TileRange]]:
+    """Yield the ranges of the tiles, or those of each pair of sizes for which a kernel is compiled.
+
+    Where a larger key tile may take less shared memory, each size whose registers suffice is a range of its own, in
+    which the memory grows with the query tile.
+    """
+    if placement.residency.shrinks:
+        query, key = placement.tiles
+        side, most = ranges[key], placement.registers_limit(launch.warps)
+        for size in range(side.first, side.last + 1, side.step):
+            if size > side.first and placement.registers_of(ranges[query].first, size, launch.warps) > most:
+                break
+            yield {**ranges, key: side._replace(least=size, most=size)}
+        return
     listed = dict(zip(placement.tiles, placement.residency.sizes, strict=True))
     fixed = [
         [

@@ -34,7 +34,8 @@ def solve_textbook(
     if least > budget.amount:
         raise InfeasibleError(
             f"{algorithm}: no tile fits {budget}; the smallest feasible budget is {least:,} {budget.unit}"
-            + "".join(f"; {note}" for note in notes),
+            + "".join(f"; {note}" for note in notes)
+            + f"; iomodel.estimate times {algorithm} without tiles" * bool(question.hardware and algorithm.tiled_by),
             least=least,
             unit=budget.unit,
         )

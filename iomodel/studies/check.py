@@ -17,6 +17,7 @@ from iomodel.placement.check import Check, Outcomes, by_launch, check_layer, exc
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.solving.by_pass import of_pass
 from iomodel.solving.default_tiles import check_kernels, default_launch
+from iomodel.solving.parts import check_tiled
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimated
 from iomodel.workloads.attention import as_attention
@@ -75,6 +76,7 @@ def check(
     if tiles is None:
         question, (tiles, chosen) = default_launch(question)
         question = question.choosing(chosen)
+    check_tiled(question.bound)
     sizes = question.bound.sizes(tiles)
     if question.call.direction != "both":
         return _of_pass(question, sizes, tiles)

@@ -228,6 +228,7 @@ def assembled(
         "kernels": lambda _: tuple(kernel for launch in timed for kernel in launch.kernels),
         "compulsory_bytes": lambda result: min(question.compulsory.bytes, result.requested_bytes),
         "left_out": lambda _: (
+            *(("tiles: each operand makes one ideal pass",) if algorithm.tiled_by and not sizes else ()),
             *known.left_out,
             *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
             *(() if device.simulated else memory_levels(device)[1]),

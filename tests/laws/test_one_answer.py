@@ -44,7 +44,7 @@ def calls(draw: st.DrawFn) -> tuple[str, iomodel.Attention, Any]:
         "heads": kv_heads * draw(st.sampled_from([1, 1, 4])),
         "q_len": q_len,
         "kv_len": q_len + draw(st.just(0) | st.integers(0, 3000)),
-        "head_dim": draw(st.sampled_from([64, 80, 128])),
+        "head_dim": draw(st.sampled_from([64, 80, 128, 192, 256])),
         "dtype": draw(st.sampled_from(["bf16", "fp16", "fp8", "fp32"])),
         "mask": draw(st.sampled_from(["full", "causal"])),
     }
@@ -91,6 +91,11 @@ DECODE = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=30_000, head_di
 TRAIN = iomodel.Attention(heads=8, q_len=500, head_dim=80, direction="both")
 
 
+WIDE = iomodel.Attention(heads=32, q_len=4096, head_dim=256, mask="causal")
+
+
+@example(("flash3", WIDE, hardware("rtx-3090")))  # the shipped tile takes less shared memory than with fewer keys
+@example(("flash3", WIDE, hardware("l40s")))
 @example(("split_kv", DECODE, hardware("h100-sxm5")))  # a kernel, whose splits and packing are searched
 @example(("split_kv", DECODE, hardware("tpu-v5e")))  # splits and packing on the textbook's machine
 @example(("flash2", TRAIN, hardware("tpu-v5e")))
@@ -108,6 +113,35 @@ def test_an_estimate_without_tiles_takes_those_of_solve(case: tuple[str, iomodel
     except SpecError:  # no rate, and so no time
         assume(False)
     assert_same(name, call, device, ships(name, call, device))
+
+
+@pytest.mark.parametrize("device", ["rtx-3090", "h100-sxm5", "sim-a100"])
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+@pytest.mark.parametrize("q_len", [4096, 200_000])
+def test_an_estimate_without_tiles_says_so_where_tiles_may_not_fit(q_len: int, direction: Any, device: str) -> None:
+    """An ideal pass holds in no block; the tiles of least traffic have no time, and may not fit."""
+    call = iomodel.Attention(heads=8, q_len=q_len, head_dim=256, direction=direction)
+    with pytest.raises(InputError, match="standard needs these tiles"):
+        iomodel.check("standard", call, device)
+    ideal = iomodel.estimate("standard", call, device)
+    assert not ideal.tiles
+    assert ideal.left_out[0] == "tiles: each operand makes one ideal pass"
+    try:
+        solved = iomodel.solve("standard", call, device)
+    except InfeasibleError as error:
+        assert q_len > 4096
+        assert str(error).endswith("; iomodel.estimate times standard without tiles")
+        return
+    assert solved.tiles
+    assert not solved.timed
+    assert iomodel.check("standard", call, device, solved.tiles).fits
+    assert ideal.cost.hbm_bytes <= solved.cost.hbm_bytes
+
+
+def test_what_has_no_tiles_is_neither_solved_nor_checked() -> None:
+    for verb in (iomodel.solve, iomodel.check):
+        with pytest.raises(InputError, match="algorithm: eager given, which has no tiles"):
+            verb("eager", DECODE, "h100-sxm5")
 
 
 @pytest.mark.parametrize("device", ["h100-sxm5", "mi300x", "tpu-v4"])

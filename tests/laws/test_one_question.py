@@ -46,7 +46,7 @@ def questions(draw: st.DrawFn) -> Question:
         heads=kv_heads * draw(st.sampled_from([1, 4])),
         q_len=q_len,
         kv_len=q_len + draw(st.just(0) | st.integers(0, 9000)),
-        head_dim=draw(st.sampled_from([64, 128])),
+        head_dim=draw(st.sampled_from([64, 128, 256])),
         mask=draw(st.sampled_from(["full", "causal"])),
         direction=draw(st.sampled_from(algorithm(name).directions[:2])),
     )

@@ -326,7 +326,8 @@ class Timer {
           for (const key of sizes[1]) {
             const fit = placement.fit(query, key, launch);
             const over = [...fit.over.keys()].filter((name) => name !== "MMA shape");
-            if (over.length) break; // a larger key tile takes no less
+            if (placement.residency.shrinks ? over.includes("registers") : over.length) break; // a larger key tile takes no less
+            if (over.length) continue;
             if (!py.t(fit.fits)) continue; // a compiler takes another layout
             yield { tiles: new Map([[placement.tiles[0], query], [placement.tiles[1], key]]), placement, launch, fit, shared: fit.used.get("shared memory"), query, key };
           }
