@@ -178,8 +178,10 @@ class Residency(Record):
 
     @property
     def shrinks(self) -> bool:
-        """True if a larger tile may take less shared memory, as it takes the place of others."""
-        return any(tile.copies != abs(tile.copies) for part in self.shared for tile in _tiles(part))
+        """True if a larger key tile may take less shared memory, as it takes the place of other tiles."""
+        from sympy import sympify  # with a declaration, which holds expressions
+
+        return any(bool(sympify(tile.copies).is_negative) for part in self.shared for tile in _tiles(part))
 
     @property
     def shared_axes(self) -> tuple[tuple[frozenset[str], str | None], ...]:

@@ -163,8 +163,15 @@ def by_launch(
 
 
 def misfits(outcomes: Outcomes) -> list[str]:
-    """List the launches that do not hold a tile, each with what the tile exceeds."""
-    return [misfit(*known[1:], known[0]) for known in outcomes.values() if not known[0].fits]
+    """List the launches that do not hold a tile with what it exceeds, those that differ in warps alone together."""
+    alike: dict[tuple[int, str], dict[int, None]] = {}
+    for outcome, placement, launch in outcomes.values():
+        if not outcome.fits:
+            alike.setdefault((launch.stages, misfit(placement, launch, outcome)), {})[launch.warps] = None
+    return [
+        f"{_one_of(warps)} {'warp' if [*warps] == [1] else 'warps'}, {stages} stage{'s' * (stages > 1)}: {over}"
+        for (stages, over), warps in alike.items()
+    ]
 
 
 def launches_at(
@@ -209,8 +216,13 @@ def _launches(placement: Placement, sizes: Mapping[str, Any]) -> list[Launch]:
     ]
 
 
+def _one_of(sizes: Iterable[int]) -> str:
+    *others, last = map(str, sizes)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def misfit(placement: Placement, launch: Launch, outcome: Check) -> str:
-    """Name the launch of a tile that does not fit, and what it exceeds, in one line."""
+    """Name what a tile exceeds in a launch in which it does not fit."""
     sizes = [outcome.tiles[name] for name in placement.tiles]
     over = [
         f"{name} {use.used:,} of {use.limit:,}" + f" {use.unit}" * (use.unit != "-")
@@ -219,11 +231,11 @@ def misfit(placement: Placement, launch: Launch, outcome: Check) -> str:
     ]
     listed = zip(placement.tiles, sizes, placement.steps(launch), placement.residency.sizes, strict=True)
     over += [
-        f"{name} = {size}: must be {' or '.join(map(str, known)) if known else f'a multiple of {step}'}"
+        f"{name} = {size}: must be {_one_of(known) if known else f'a multiple of {step}'}"
         for name, size, step, known in listed
         if (size not in known if known else size % step)
     ]
-    return f"{launch.warps} warps, {launch.stages} stage{'s' * (launch.stages > 1)}: {'; '.join(over)}"
+    return "; ".join(over)
 
 
 def refused_launch(given: Mapping[str, Any], launches: Iterable[Launch]) -> InputError:

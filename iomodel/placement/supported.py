@@ -51,7 +51,7 @@ def _runs(
 
 def _other_devices(label: str, residencies: Sequence[Residency], device: Hardware) -> str:
     """Build the error that names the devices of a kernel."""
-    spans = dict.fromkeys(map(_span, residencies))
+    spans = dict.fromkeys(span for residency in residencies for span in _spans(residency))
     capability = device.compute_capability
     have = f"compute capability {capability}" if capability else device.architecture
     names = sorted(
@@ -76,14 +76,14 @@ def _names(architectures: tuple[str, ...], capability: tuple[str, ...]) -> tuple
     )
 
 
-def _span(residency: Residency) -> str:
+def _spans(residency: Residency) -> tuple[str, ...]:
     """Name the architectures or compute capabilities of a kernel."""
     if residency.architectures:
-        return ", ".join(residency.architectures)
+        return residency.architectures
     least, *most = residency.capability
     if most:
-        return f"compute capability {least}" + (f" to {most[0]}" if most[0] != least else "")
-    return f"compute capability {least} and later"
+        return (f"compute capability {least}" + (f" to {most[0]}" if most[0] != least else ""),)
+    return (f"compute capability {least} and later",)
 
 
 def _version(text: str) -> tuple[int, ...]:
