@@ -280,8 +280,9 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
         return
     if kernels is not None:
         raise InputError("implementation: given without hardware; allowed: with --hardware, a device")
-    if not sizes.keys() - LAUNCH_NAMES:
-        free, algorithm = function(WITHOUT_TILES)(algorithm, call, **chosen), find_algorithm(algorithm).name
+    declared = find_algorithm(algorithm)
+    if not sizes.keys() - LAUNCH_NAMES and (declared.tiled_by is None or chosen.get(declared.tiled_by)):
+        free, algorithm = function(WITHOUT_TILES)(algorithm, call, **chosen), declared.name
         if free.tiles:
             emit(_plain(algorithm, free) if json else _shown(algorithm, free), json, kind="cost-without-tiles")
             return
