@@ -165,7 +165,7 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
 
 @with_options(
     of(FLEET, "Request", "prompt output"),
-    of(FLEET, "Fleet", "load ttft tpot objective max_devices deviations"),
+    of(FLEET, "Fleet", "load clients ttft tpot objective max_devices deviations"),
     SEARCHED,
     *service(FLEET),
     [EMIT],
@@ -178,7 +178,7 @@ def fleet(
     Example:
       iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
     """
-    require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
+    require(arguments, ("prompt", "output", "ttft", "tpot"))
     prices = _price_table(price, hardware)
     result = _answer(FLEET, model, hardware or None, price=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:

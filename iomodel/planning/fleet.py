@@ -37,11 +37,12 @@ def fleet(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
     *,
-    load: float,
     prompt: int,
     output: int,
     ttft: float | str,
     tpot: float | str,
+    load: float | None = None,
+    clients: int | None = None,
     price: float | Mapping[str, float] | None = None,
     layouts: Iterable[Layout] | None = None,
     max_devices: int | None = None,
@@ -62,8 +63,6 @@ def fleet(
         The model, its name, or its file; or the command line that starts an engine.
     hardware : Hardware, str, or several, optional
         Devices to choose from; by default all devices in `price`.
-    load : float
-        Arrival rate of requests [1/s].
     prompt : int
         Tokens of a prompt.
     output : int
@@ -72,6 +71,11 @@ def fleet(
         Target of the mean time to the first token, including queueing, such as "500ms" [s].
     tpot : float or str
         Target of the mean time per output token behind it [s].
+    load : float, optional
+        Arrival rate of requests [1/s].
+    clients : int, optional
+        In place of a load: users who each wait for an answer before the next request. The load is that of answers
+        which take as long as the targets allow [-].
     price : float or mapping of str to float, optional
         Price of one device, or of each device by name [1/h].
     layouts : iterable of Layout, optional
@@ -106,7 +110,8 @@ def fleet(
     devices = as_devices(hardware, price_table)
     known = {as_device(key).label: price for key, price in price_table.items()}
     known = known if single is None else {device.label: single for device in devices}
-    targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
+    targets = {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot))}
+    targets["load"], offered = _load(load, clients, targets, served)
     most = as_integer("max_devices", MOST_DEVICES if asked.own["max_devices"] is None else asked.own["max_devices"])
     spare = as_real("deviations", deviations, zero=True)
     minimised = as_choice(
@@ -126,7 +131,7 @@ def fleet(
         raise unreachable(refused, targets, most)
     layouts_tried = {option.layout for option in options} | {refusal.layout for refusal in refused}
     trusted = trust(served, devices, layouts_tried)
-    common = *ignored, QUEUE, *trusted.common
+    common = *ignored, *offered, QUEUE, *trusted.common
     options.sort(key=lambda option: _rank(option, minimised))
     return Fleet(
         model=served.name,
@@ -143,6 +148,25 @@ def fleet(
         left_out=trusted.left_out,
         steady=_steady(served, devices, options[0], targets, given),
     )
+
+
+def _load(
+    load: object, clients: object, targets: Mapping[str, float], service: Service
+) -> tuple[float, tuple[str, ...]]:
+    """Return the arrival rate of a fleet [1/s], and how it follows from clients.
+
+    A fleet that serves this rate within the targets serves the clients within the time of an answer at the targets: its
+    throughput grows with the requests in flight.
+    """
+    if clients is None and load is None:
+        raise InputError("load: not given, but required; allowed: requests a second, such as 20, or clients")
+    if clients is None:
+        return as_real("load", load), ()
+    if load is not None:
+        raise InputError("clients: given with load; allowed: one of both")
+    users, answer = as_integer("clients", clients), targets["ttft"] + targets["tpot"] * (service.output - 1)
+    rate = users / answer
+    return rate, (f"{users:,} clients with answers of {seconds(answer)}, as the targets allow, send {rate:.3g} requests/s",)
 
 
 def _steady(

@@ -9,9 +9,10 @@ and device. Candidates within 0.5 % take the fewer devices per replica.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, column
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
@@ -78,6 +79,12 @@ class Wanted:
         if self.load is not None:
             return ceil(self.load / requests_per_second)
         return 1 if self.count is None else self.count // service.devices
+
+    @property
+    def untargeted(self) -> Wanted:
+        """The same requests without targets, or a single one."""
+        batch = self.batch or (None if self.clients else 1)
+        return replace(self, batch=batch, targets=FrozenDict())
 
     def clients_of(self, service: Service) -> int | None:
         """Return the clients of a replica of the devices; None if they are not given."""
@@ -182,14 +189,17 @@ def best_layout(service: Service, device: Hardware, wanted: Wanted) -> list[Layo
     if wanted.batch is not None and not wanted.targets:
         laid = max((service.laid_out(option.layout) for option in held), key=lambda one: one.memory(device).fits)
         raise no_room(laid, device, wanted.batch)
-    raise unkept(held, wanted)
+    raise unkept(rated(service, device, wanted.untargeted), wanted)
 
 
 def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
     """Build the error for targets that no layout keeps."""
     near = min(held, key=lambda option: excess(option, wanted.targets))
     reached = {name: getattr(near, name) or 0.0 for name in wanted.targets}
-    return missed(wanted.targets, reached, "layout", f" with one request ({layout_text(near.layout)})")
+    beside = "one request" if wanted.batch in (None, 1) else f"{wanted.batch:,} requests"
+    more = "; iomodel.fleet counts replicas for clients" if wanted.clients and wanted.count is None else ""
+    beside = beside if wanted.clients is None else f"{wanted.clients:,} clients"
+    return missed(wanted.targets, reached, "layout", f" with {beside} ({layout_text(near.layout)}){more}")
 
 
 def missed(

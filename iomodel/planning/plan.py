@@ -170,7 +170,7 @@ def reached_on(service: Service, device: Hardware, wanted: Wanted) -> Figures:
     fits = service.memory(device).fits
     if not fits or (wanted.batch or 0) > fits:
         raise no_room(service, device, wanted.batch or 1)
-    raise unkept(rated(service, device, replace(wanted, targets={}, batch=wanted.batch or 1), [service.layout]), wanted)
+    raise unkept(rated(service, device, wanted.untargeted, [service.layout]), wanted)
 
 
 def price_on(device: Hardware, price: object) -> float | None:

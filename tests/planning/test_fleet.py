@@ -16,6 +16,7 @@ from iomodel.planning.engines import STEP_HOST
 from iomodel.planning.fleet import fleet, replica
 from iomodel.planning.fleet_queue import HALVINGS, Replica
 from iomodel.planning.layouts import default_layouts
+from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
@@ -178,6 +179,29 @@ def test_the_answer_by_hand(found):
     assert not found.refused
 
 
+def test_clients_send_the_load_of_answers_at_the_targets():
+    """A closed loop of these clients on the devices found keeps the targets too."""
+    asked = {"prompt": 4096, "output": 500, "ttft": 2.0, "tpot": 0.04}
+    found = fleet("llama-3.3-70b", H100, clients=100, **asked)
+    assert found.load == pytest.approx(100 / (2.0 + 499 * 0.04))
+    assert found.best == fleet("llama-3.3-70b", H100, load=found.load, **asked).best
+    assert found.assumed[H100][0].startswith("100 clients with answers of 22 s")
+    count = found.best.devices
+    loop = plan("llama-3.3-70b", H100, clients=100, count=count, layout=found.best.layout, **asked)
+    assert loop.replicas == found.best.replicas
+    assert loop.ttft + 499 * loop.tpot <= 2.0 + 499 * 0.04
+
+
+def test_targets_that_clients_miss_name_their_times():
+    asked = {"clients": 100, "prompt": 4096, "output": 500, "ttft": 2.0, "tpot": 0.04}
+    plain = {name: value for name, value in asked.items() if name not in ("ttft", "tpot")}
+    for layout in (None, Layout(tensor_parallel=8)):
+        with pytest.raises(InfeasibleError, match=r"with 100 clients \(TP 8\); iomodel.fleet counts replicas") as caught:
+            plan("llama-3.3-70b", H100, layout=layout, **asked)
+        alone = plan("llama-3.3-70b", H100, tensor_parallel=8, **plain)
+        assert caught.value.least == ceil(1e6 * alone.tpot)
+
+
 def test_the_step_times_are_exact_at_powers_of_two():
     asked = service()
     one = replica(asked, hardware(H100), 2.0)
@@ -276,6 +300,9 @@ def test_a_model_that_fits_nowhere():
 
 FAULTS = [
     ({"load": 0}, InputError, "load: 0 given; allowed: a number above 0"),
+    ({"load": None}, InputError, "load: not given, but required; allowed: requests a second, such as 20, or clients"),
+    ({"clients": 3}, InputError, "clients: given with load; allowed: one of both"),
+    ({"load": None, "clients": 0}, InputError, "clients: 0 given; allowed: an integer from 1"),
     ({"ttft": -1}, InputError, "ttft: -1 given"),
     ({"tpot": "fast"}, InputError, "tpot: 'fast' is not a number"),
     ({"price": {H100: 0}}, InputError, "price.h100-sxm5: 0 given"),
