@@ -10,11 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 from iomodel.cli.commands import COMMANDS, Commands
+from iomodel.devices.device import names_meant
 from iomodel.errors import UnknownNameError, nearest_names, shown_name
 from iomodel.errors.synonyms import absence, meant
 
 LONGEST = 300
 """Longest message of the option parser, which quotes the input [characters]."""
+EXTRA = re.compile(r"Got unexpected extra argument(?:s|\(s\))? \((\S+)(?: .*)?\)")
 UNKNOWN_COMMAND = re.compile(r"No such command ('.*?'|\".*?\")(\. Did you mean .*)?")
 
 
@@ -32,7 +34,10 @@ def usage_fault(error: Any) -> str:
     if message.startswith("Missing") and parameter is not None:
         takes = str(getattr(parameter, "help", None) or f"see {help_page}").rstrip(".")
         return f"{parameter.name}: not given, but required; allowed: {takes[:1].lower()}{takes[1:]}"
-    switch = _switch_before(message, context)
+    extra = EXTRA.fullmatch(message)
+    if extra and "--hardware" in _spellings(context) and names_meant(extra[1]):
+        return f"{shown_name(extra[1])}: given without an option; did you mean --hardware {extra[1]}?"
+    switch = _switch_before(extra, context)
     if switch:
         return f"{switch[2:]}: {shown_name(switch)} given with a value; allowed: without one, because it is a switch"
     command = UNKNOWN_COMMAND.fullmatch(message)
@@ -41,9 +46,13 @@ def usage_fault(error: Any) -> str:
     return f"{message}; allowed: {', '.join(commands) if commands else f'see {help_page}'}"
 
 
-def _switch_before(message: str, context: Any) -> str | None:
+def _spellings(context: Any) -> list[str]:
+    """List the spellings of the options of a command."""
+    return [form for taker in context.command.params for form in (*taker.opts, *taker.secondary_opts)]
+
+
+def _switch_before(extra: re.Match[str] | None, context: Any) -> str | None:
     """Return the switch behind which an argument stands that a command does not take, as a value of the switch."""
-    extra = re.fullmatch(r"Got unexpected extra argument(?:s|\(s\))? \((\S+)(?: .*)?\)", message)
     if extra is None:
         return None
     switches = {form for taker in context.command.params if getattr(taker, "is_flag", False) for form in taker.opts}

@@ -255,6 +255,11 @@ def shipped_name(given: str) -> str:
         return meant[0]
     if meant:
         raise AmbiguousNameError("hardware", given, meant)
+    counted = re.fullmatch(r"(\d+)\s*[x*]\s*(\D.*)", given.strip(), re.IGNORECASE)
+    if counted and (meant := names_meant(counted[2])):
+        raise InputError(f"hardware: {shown(given)} given; allowed: one device, {' or '.join(meant)}, with count {counted[1]}")
+    if "," in given and all(map(names_meant, given.split(","))):
+        raise InputError(f"hardware: {shown(given)} given; allowed: one name; several in a list, or --hardware repeated")
     wants_simulated = "sim" in given  # otherwise suggest real devices only
     likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
     raise UnknownNameError("hardware", given, list_hardware(), likely, listing=LISTING)
@@ -286,6 +291,8 @@ _REPORTED = {
     "nvidia gh200 480gb": "gh200-96gb",  # of Grace's memory
     "nvidia h100 80gb hbm3": "h100-sxm5",
     "nvidia h200": "h200-sxm",
+    "nvidia rtx pro 6000 blackwell workstation edition": "rtx-pro-6000",
+    "nvidia rtx pro 6000 blackwell server edition": "rtx-pro-6000",
     "dgx spark": "gb10",
     "amd radeon 8060s": "strix-halo",
     "ryzen ai max+ 395": "strix-halo",

@@ -163,6 +163,8 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
 
     same = [name for name in names if _letters(name) == letters] or meant(wanted, names)
     near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
+    if not near and len(letters) > SHORT and any(map(str.isdigit, letters)):
+        near = [name for name in names if _letters(name).startswith(letters)]
     if not near and not known(wanted):
         near = _numbered_alike(wanted, names) or _edited(wanted, names) or _sharing_a_number(wanted, names)
     if not near and not known(wanted) and len(wanted) >= LONG:

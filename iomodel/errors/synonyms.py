@@ -30,7 +30,7 @@ SAME = {
     "load": "qps rps request_rate arrival_rate requests_per_second",
     "ttft": "time_to_first_token max_ttft ttft_slo slo_ttft",
     "tpot": "itl tbt time_per_output_token inter_token_latency max_tpot tpot_slo slo_tpot",
-    "concurrency": "max_concurrency num_users users",
+    "concurrency clients": "concurrency clients max_concurrency num_users users",
     "requests": "num_requests num_prompts n_requests limit max_requests",
     "arrivals trace": "trace_file",
     "arrival": "arrival_time arrived_at arrival_timestamp request_start request_start_time start_time start_times "
@@ -91,11 +91,12 @@ SAME = {
 """Words that mean the same as a name, by that name; of several names, the first that a place takes is meant."""
 LIKELY = {
     "prefill decode": "hardware gpu device",
-    "count hardware": "gpus devices",
+    "count data_parallel hardware": "gpus devices",
     "count expert_parallel": "dp data_parallel data_parallel_size replicas",
     "prompt q_len": "seq_len seqlen sequence_length tokens context length isl input max_model_len context_length "
     "context_len max_context max_seq_len",
     "link network_bandwidth": "bandwidth interconnect network nvlink",
+    "context": "tokens kv_len ctx ctx_size context_length context_len n_ctx max_model_len length seq_len",
     "page_size block_q block_kv": "block_size",
     "block_q block_kv": "tiles tile tile_size block",
     "block_q": "block_m tile_m bm block_size_m",
@@ -112,14 +113,13 @@ LIKELY = {
     "implementation engine": "backend attention_backend",
     "recompute": "checkpointing activation_checkpointing gradient_checkpointing remat",
     "shard": "zero fsdp zero_stage",
-    "clients concurrency": "clients concurrency max_concurrency num_users users",
     "tpot ttft": "latency slo",
     "price": "cost",
     "load": "rate throughput",
     "kv_heads": "gqa group_size",
     "direction": "training backward_pass",
     "right": "causal",
-    "window window_left": "sliding sliding_window swa local window_size attention_window",
+    "window window_left": "sliding sliding_window swa local window_size attention_window window",
     "full": "none no_mask bidirectional dense unmasked",
     "documents": "varlen document doc ragged",
     "blocks": "block_sparse block_mask",
@@ -132,7 +132,8 @@ LIKELY = {
     "flash1": "fa1 flashattention1 flash_attention_1 flash_attn_1",
     "flash2": "fa2 flashattention2 flash_attention_2 flash_attn_2 flash4 fa4 flashattention4 flash_attention_4",
     "flash3": "fa3 flashattention3 flash_attention_3 flash_attn_3",
-    "split_kv": "flash_decoding flash_decode flashdecoding split_k paged_attention decode_attention",
+    "split_kv": "flash_decoding flash_decode flashdecoding split_k paged_attention decode_attention "
+    "mla multi_head_latent_attention latent_attention",
     "mamba1 mamba2": "mamba ssm selective_scan",
     "mamba2": "ssd",
     "chunked_scan": "gla deltanet gated_deltanet gated_delta_net kda lightning_attention retnet",
