@@ -256,10 +256,10 @@ def shipped_name(given: str) -> str:
     if meant:
         raise AmbiguousNameError("hardware", given, meant)
     counted = re.fullmatch(r"(\d+)\s*[x*]\s*(\D.*)", given.strip(), re.IGNORECASE)
-    if counted and (meant := names_meant(counted[2])):
-        raise InputError(f"hardware: {shown(given)} given; allowed: one device, {' or '.join(meant)}, with count {counted[1]}")
+    if counted and (alone := names_meant(counted[2])):
+        raise InputError(f"hardware: {shown(given)} given; allowed: {' or '.join(alone)}, with count {counted[1]}")
     if "," in given and all(map(names_meant, given.split(","))):
-        raise InputError(f"hardware: {shown(given)} given; allowed: one name; several in a list, or --hardware repeated")
+        raise InputError(f"hardware: {shown(given)} given; allowed: one name; several as a list, or in several options")
     wants_simulated = "sim" in given  # otherwise suggest real devices only
     likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
     raise UnknownNameError("hardware", given, list_hardware(), likely, listing=LISTING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -28,9 +29,18 @@ class IOModelError(ValueError):
 
 
 class InputError(IOModelError):
-    """A field holds a value that is not allowed."""
+    """A field holds a value that is not allowed.
+
+    >>> InputError("q_len: 0 given; allowed: at least 1").field
+    'q_len'
+    """
 
     code = "input"
+
+    @cached_property
+    def field(self) -> str:
+        """The field, or the fields, as the message names them."""
+        return str(self).partition(":")[0]
 
 
 class UnknownNameError(IOModelError):

@@ -166,7 +166,7 @@ def _load(
         raise InputError("clients: given with load; allowed: one of both")
     users, answer = as_integer("clients", clients), targets["ttft"] + targets["tpot"] * (service.output - 1)
     rate = users / answer
-    return rate, (f"{users:,} clients with answers of {seconds(answer)}, as the targets allow, send {rate:.3g} requests/s",)
+    return rate, (f"{users:,} clients with answers of {seconds(answer)}, the targets, send {rate:.3g} requests/s",)
 
 
 def _steady(

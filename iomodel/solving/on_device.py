@@ -184,9 +184,7 @@ def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> 
     return LaunchProblems(question, call, tuple(placed), tuple(variants), known)
 
 
-def _sizes(
-    placement: Placement, launch: Launch, ranges: dict[str, TileRange]
-) -> Iterator[dict[str, TileRange]]:
+def _sizes(placement: Placement, launch: Launch, ranges: dict[str, TileRange]) -> Iterator[dict[str, TileRange]]:
     """Yield the ranges of the tiles, or those of each pair of sizes for which a kernel is compiled.
 
     Where a larger key tile may take less shared memory, each size whose registers suffice is a range of its own, in

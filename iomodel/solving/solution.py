@@ -24,6 +24,7 @@ from iomodel.solving.certificate import TIE, Certificate, RunnerUp
 from iomodel.timing.error_interval import interval
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.window import open_ended
 
 if TYPE_CHECKING:
     from iomodel.placement.check import Check
@@ -221,7 +222,8 @@ class Solution(Deferred, Result):
             for place, choice in enumerate(self.ranked, 1)
         ]
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.budget.label or self.budget}"
-        return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+        notes = *open_ended(getattr(self.cost.workload, "mask", None)), *self.notes
+        return [Table(title, ("", ">value", "unit"), rows, assumed(notes))]
 
     def _paper_rows(self) -> list[tuple[str, str, str]]:
         """State the tiles of the paper's rule for one memory, and their numbers; empty without a rule."""

@@ -30,6 +30,7 @@ from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
+from iomodel.workloads.window import open_ended
 from iomodel.workloads.workload import Workload
 
 
@@ -279,6 +280,10 @@ def _lock_step_bytes(result: Estimate) -> int | None:
     return None if None in together else min(max(low, sum(filter(None, together))), high)
 
 
+def _mask(result: Estimate) -> tuple[str, ...]:
+    return open_ended(getattr(result.workload, "mask", None))
+
+
 def _products(result: Estimate) -> Iterator[str]:
     """Name the rate that is assumed of the products of a call with attention."""
     if isinstance(result.workload, Call) and result.rates.assumed_products is not None:
@@ -302,6 +307,6 @@ LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "dram_bytes": _dram_bytes,
     "l2_bytes": _l2_bytes,
     "lock_step_bytes": _lock_step_bytes,
-    "assumed": lambda result: (*result.rates.assumed, *_products(result), *_idle(result)),
+    "assumed": lambda result: (*_mask(result), *result.rates.assumed, *_products(result), *_idle(result)),
 }
 """Fields of an estimate that follow from other fields."""

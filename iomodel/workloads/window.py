@@ -42,3 +42,13 @@ class Window(Model):
         def __init__(
             self, left: int | None = None, right: int | None = None, *, align: Align = "bottom-right"
         ) -> None: ...
+
+
+def open_ended(mask: object) -> tuple[str, ...]:
+    """Say that each query sees all later keys, under a window whose right side was left out; nothing of other masks.
+
+    >>> open_ended(Window(4095)), open_ended(Window(4095, 0))
+    (('each query sees all later keys (a window without right)',), ())
+    """
+    ends = not isinstance(mask, Window) or mask.left is None or mask.right is not None
+    return () if ends else ("each query sees all later keys (a window without right)",)

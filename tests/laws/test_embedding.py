@@ -200,6 +200,12 @@ def test_an_error_says_what_it_is_about() -> None:
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.field, error.given) == ("algorithm", "flash")
     assert "flash2" in error.allowed
+    with pytest.raises(iomodel.InputError) as refused:
+        iomodel.Attention(q_len=-3, head_dim=64)
+    assert pickle.loads(pickle.dumps(refused.value)).field == "q_len"
+    with pytest.raises(iomodel.UnknownNameError) as unknown:
+        iomodel.Attention(q_lne=3, head_dim=64)  # type: ignore[call-arg]
+    assert unknown.value.field == "q_lne"
 
 
 # Threads, processes, determinism

@@ -195,8 +195,9 @@ def test_clients_send_the_load_of_answers_at_the_targets():
 def test_targets_that_clients_miss_name_their_times():
     asked = {"clients": 100, "prompt": 4096, "output": 500, "ttft": 2.0, "tpot": 0.04}
     plain = {name: value for name, value in asked.items() if name not in ("ttft", "tpot")}
+    message = r"with 100 clients \(TP 8\); iomodel\.fleet counts replicas"
     for layout in (None, Layout(tensor_parallel=8)):
-        with pytest.raises(InfeasibleError, match=r"with 100 clients \(TP 8\); iomodel.fleet counts replicas") as caught:
+        with pytest.raises(InfeasibleError, match=message) as caught:
             plan("llama-3.3-70b", H100, layout=layout, **asked)
         alone = plan("llama-3.3-70b", H100, tensor_parallel=8, **plain)
         assert caught.value.least == ceil(1e6 * alone.tpot)
