@@ -179,9 +179,8 @@ class Residency(Record):
     @property
     def shrinks(self) -> bool:
         """True if a larger key tile may take less shared memory, as it takes the place of other tiles."""
-        from sympy import sympify  # with a declaration, which holds expressions
-
-        return any(bool(sympify(tile.copies).is_negative) for part in self.shared for tile in _tiles(part))
+        copies = (tile.copies for part in self.shared for tile in _tiles(part))
+        return any(each < 0 if isinstance(each, int) else bool(each.is_negative) for each in copies)
 
     @property
     def shared_axes(self) -> tuple[tuple[frozenset[str], str | None], ...]:

@@ -101,7 +101,7 @@ HINTED = {
     "model llama-3-8b --tokens 32768": "did you mean --context?",
     "train llama-3-8b --gpus 8": "did you mean --data-parallel or --hardware?",
     f"estimate flash2 a100-sxm4-80gb {CALL}": "did you mean --hardware a100-sxm4-80gb?",
-    f"plan llama-3-8b --hardware 8xh200 {LOAD}": "hardware: '8xh200' given; allowed: h200-nvl or h200-sxm, with count 8",
+    f"plan llama-3-8b --hardware 8xh200 {LOAD}": "given; allowed: h200-nvl or h200-sxm, with count 8",
     f"compare {CALL} --hardware h100-sxm5,b200": "allowed: one name; several as a list, or in several options",
     f"plan llama3 {H100} {LOAD}": "did you mean 'llama-3-70b', 'llama-3-8b', ",
     f"estimate mla {CALL} {H100}": "did you mean 'split_kv'?",
