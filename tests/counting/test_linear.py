@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError, Linear, UnknownNameError
+from iomodel import InputError, Linear, UnknownNameError, solve
 from iomodel.algorithms import algorithm
 from iomodel.counting.bounds import lower_bounds
 from iomodel.counting.cost import Cost, cost, linear_cost, pointwise_cost
@@ -274,6 +274,17 @@ def test_the_formulas_are_those_of_a_tiled_product() -> None:
     assert str(whole.reads["X"]) == "C_in*T*ceiling(C_out/B_n)"
     assert str(whole.footprint) == "B_k*B_m + B_k*B_n + B_m*B_n"
     assert str(split.writes["Y_acc"]) == "3*C_out*T"
+
+
+@pytest.mark.parametrize("memory", [1024, 4096, 16_384, 65_536])
+@pytest.mark.parametrize("sides", [(4096, 4096, 4096), (8192, 512, 8192)])
+def test_the_bound_of_a_product_is_just_below_its_best_tile(memory: int, sides: tuple[int, int, int]) -> None:
+    """2 m n k / sqrt(M) elements less two memories: a square tile reaches it but for its own rows and the result."""
+    layer = Linear(rows=sides[0], in_features=sides[1], out_features=sides[2])
+    bound = lower_bounds(layer, algorithm="gemm", sram_elements=memory)["product"]
+    best = solve("gemm", layer, sram_elements=memory).cost.hbm_elements
+    once = sides[0] * sides[2]
+    assert best - once <= 1.2 * bound.elements <= 1.2 * best
 
 
 def test_half_bytes_add_up() -> None:

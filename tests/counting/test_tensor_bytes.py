@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
@@ -38,3 +40,18 @@ def test_the_table_and_the_json_state_the_bytes_of_each_tensor() -> None:
     cost = iomodel.cost("flash2", call, {"block_q": 16, "block_kv": 16})
     assert cost.to_dict()["reads_bytes"]["K"] == cost.reads_bytes["K"] == cost.reads["K"] // 2
     assert f"reads K {cost.reads['K']:,} elements = {cost.reads_bytes['K']:,} B" in " ".join(str(cost).split())
+
+
+@given(
+    group=st.integers(2, 9),
+    q_len=st.integers(1, 9),
+    block_q=st.integers(1, 30),
+    mask=st.sampled_from(["full", "causal"]),
+)
+def test_a_packed_tile_reads_a_sink_for_each_head_of_its_rows(group: int, q_len: int, block_q: int, mask: Any) -> None:
+    """Rows of the heads of a group stand one after the other: a tile of few rows, the last one too, has as many."""
+    call = iomodel.Attention(heads=2 * group, kv_heads=2, q_len=q_len, kv_len=12, head_dim=8, mask=mask, sinks=True)
+    reads = iomodel.cost("flash2", call, {"block_q": block_q, "block_kv": 4}, packed=True).reads
+    rows = group * q_len
+    tiles = (min(block_q, rows - first) for first in range(0, rows, block_q))
+    assert reads["sinks"] == 2 * sum(min(group, here) for here in tiles)

@@ -45,6 +45,8 @@ def test_buffers_by_hand() -> None:
     assert allocated([SharedBuffer(100, 1, 0, 5), SharedBuffer(50, 1, 5, 9)]) == 100
     assert allocated([SharedBuffer(100, 1, 0, 6), SharedBuffer(50, 1, 5, 9)]) == 150
     assert allocated([SharedBuffer(100, 1, 0, 9), SharedBuffer(64, 64, 0, 9)]) == 128 + 64
+    # The third comes behind the second, which its alignment has moved from 100 to 128.
+    assert allocated([SharedBuffer(100, 1, 0, 9), SharedBuffer(16, 32, 0, 8), SharedBuffer(8, 1, 0, 9)]) == 128 + 16 + 8
     # A loop holds 64 B and a barrier, the next loop too; 32 B live through both and come behind the barrier.
     loops = [
         part

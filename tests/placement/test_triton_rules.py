@@ -9,7 +9,14 @@ import pytest
 import iomodel
 from iomodel.placement import triton_check, triton_target
 from iomodel.placement.triton_check import TritonCheck, check_triton
-from iomodel.placement.triton_kernel import Tile, decode_kernel, forward_kernel, matmul_kernel
+from iomodel.placement.triton_kernel import (
+    Tile,
+    TileProduct,
+    TritonKernel,
+    decode_kernel,
+    forward_kernel,
+    matmul_kernel,
+)
 from iomodel.placement.triton_layouts import balanced_warps, conversion
 from iomodel.placement.triton_memory import compiled_bytes
 from iomodel.placement.triton_schedule import LoopSchedule
@@ -163,3 +170,15 @@ def test_limits_are_those_of_the_devices() -> None:
     kinds = {"forward", "block_sparse", "decode", "decode_paged", "latent_decode", "backward_dkdv", "backward_dq"}
     kinds |= {"backward", "matmul", "matmul_gated"}
     assert set(triton_check.KERNELS) == kinds
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100])
+@pytest.mark.parametrize("width", [32, 64, 256])
+def test_a_right_operand_that_is_a_result_takes_its_own_bytes(arch: int, width: int) -> None:
+    """O^T = V^T S: the scores [keys, queries] go through shared memory, whatever the rows of the product."""
+    M, N, d = 128, 64, 64
+    scores = TileProduct("S", "K", "Q", N, M, d, 2)
+    output = TileProduct("O", "V", "S", width, M, N, 2, carried=True)
+    loop = (Tile("K", N, d, 2), Tile("V", width, N, 2), scores, output)
+    kernel = TritonKernel((Tile("Q", d, M, 2),), loop, (Tile("O", width, M, 2),))
+    assert LoopSchedule(kernel, arch, 4, 3).operand(output) == 2 * N * M

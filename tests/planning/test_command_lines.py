@@ -282,6 +282,18 @@ def test_flags_of_hybrids_divide_the_pools():
     assert windows[0].tokens < windows[1].tokens
 
 
+def test_a_request_takes_whole_pages_of_each_pool():
+    """The page of 64 tokens holds the last token of a request: up to its end a longer one takes no more."""
+    line = "sglang serve --model-path gpt-oss-20b --page-size 64"
+    taken = [
+        [pool.request_bytes for pool in memory_plan(line, H100, prompt_tokens=prompt, output_tokens=16).memory.pools]
+        for prompt in (1000, 1008, 1009)  # 1,016 tokens, 1,024 and 1,025
+    ]
+    assert len(taken[0]) == 2
+    assert taken[0] == taken[1]
+    assert taken[1][0] < taken[2][0]
+
+
 def test_flags_of_graphs_and_adapters_take_memory():
     few, many = (left_by(f"sglang serve --model-path llama-3.1-8b --cuda-graph-max-bs {size}") for size in (8, 512))
     assert few.left - many.left == pytest.approx(2 * (512 - 8) * 2**20, rel=0.02)
