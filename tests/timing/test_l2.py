@@ -142,3 +142,16 @@ def test_the_interval_closes_where_everything_live_fits() -> None:
     assert len(set(tile_bytes(grid, 200e6))) == 1
     low, high = tile_bytes(grid, 20e6)
     assert low < high < grid.requests
+
+
+@given(sets=st.integers(2, 5), run=st.integers(1, 4), sharers=SMALL, slots=SMALL)
+def test_no_window_of_blocks_that_may_run_together_has_more_of_a_set(
+    sets: int, run: int, sharers: int, slots: int
+) -> None:
+    """Sets take turns of `run` blocks; those that run at a time are among 2 s - 1 consecutive ones."""
+    sharers *= run
+    grid = SharedTiles(sets, sharers, 1, slots=slots, among=sets, run=run)
+    order = [turn % sets for turn in range(sharers // run * sets) for _ in range(run)]
+    window = 2 * slots - 1
+    most = max(order[first : first + window].count(0) for first in range(len(order)))
+    assert grid.most_at_once == min(most, slots)
