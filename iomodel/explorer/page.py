@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from base64 import b64encode
+import lzma
+import re
+from base64 import b85encode
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -14,6 +15,8 @@ from iomodel.explorer.scene import scene
 
 COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock", "report")
 """Scripts independent of the page."""
+UNPACKS = ("unpack", "first")
+"""Scripts that read the others."""
 STARTS = ("drawing", "scene", "start")
 """Scripts of the first picture, which start the others."""
 DRAWS = (
@@ -41,6 +44,8 @@ WORDS = {
     "ridge": labels.RIDGE,
 }
 """Labels of sizes and intensities on the page."""
+LZMA = {"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**23, "lc": 3, "lp": 0, "pb": 0}
+"""Parameters of the compression, as :file:`static/unpack.js` reads it."""
 
 
 def static(name: str) -> str:
@@ -49,10 +54,11 @@ def static(name: str) -> str:
 
 
 def joined(names: tuple[str, ...]) -> str:
-    """Join scripts, with the labels."""
-    return "\n".join(
+    """Join scripts, with the labels, without indentation and lines of comments."""
+    text = "\n".join(
         ['"use strict";', f"const LABELS = {json.dumps(WORDS)};", *(static(f"{name}.js") for name in names)]
     )
+    return re.sub(r"^[ \t]+|^[ \t]*//.*\n", "", text, flags=re.MULTILINE)
 
 
 def script(names: tuple[str, ...]) -> str:
@@ -61,8 +67,15 @@ def script(names: tuple[str, ...]) -> str:
 
 
 def packed(data: Any) -> str:
-    """Compress data for a script element."""
-    return b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode("ascii")
+    """Compress data for a script element, in base 85 without the sign that could end the element.
+
+    >>> text = packed([0] * 10_000)
+    >>> len(text) < 100, "<" in text
+    (True, False)
+    """
+    text = json.dumps(data, separators=(",", ":")).encode()
+    compressed = lzma.compress(text, lzma.FORMAT_RAW, filters=[LZMA])
+    return b85encode(len(text).to_bytes(4, "big") + compressed, pad=True).decode("ascii").replace("<", ",")
 
 
 def page(data: dict[str, Any], docs: str = "") -> str:
@@ -71,13 +84,9 @@ def page(data: dict[str, Any], docs: str = "") -> str:
         "style": static("page.css"),
         "version": escape(str(data["version"])),
         "docs": escape(docs),
-        "scene": packed(scene()),
+        "picture": packed({"code": f"{joined(STARTS)}\nreturn begin(data);", "data": scene()}),
         "data": packed(data),
         "code": packed(f"{joined((*COMPUTES, *DRAWS))}\nreturn run(scene);"),
-        "script": script(STARTS),
+        "script": script(UNPACKS),
     }
-    html = static("page.html")
-    for name, text in parts.items():
-        before, after = html.split(f"{{{{{name}}}}}")
-        html = before + text + after
-    return html
+    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], static("page.html"))

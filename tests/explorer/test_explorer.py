@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import gzip
 import json
+import lzma
 import re
 import subprocess
-from base64 import b64decode
+from base64 import b85decode
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.explorer import clock_data, transpile
 from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.javascript import Nodes, NoJavaScriptError, template
-from iomodel.explorer.page import COMPUTES, script, static
+from iomodel.explorer.page import COMPUTES, LZMA, packed, script, static
 from iomodel.explorer.typeset import Typeset
 from iomodel.explorer.used_definitions import used_definitions
 from iomodel.nests import B_r, N_q, d
@@ -65,7 +66,8 @@ def test_the_page_has_the_defaults_of_python(html: str) -> None:
 def data_of(html: str) -> dict[str, Any]:
     found = re.search(r'id="data">([^<]*)<', html)
     assert found is not None
-    return json.loads(gzip.decompress(b64decode(found[1])))
+    compressed = b85decode(found[1].replace(",", "<"))[4:]
+    return json.loads(lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[LZMA]).decompress(compressed))
 
 
 def job_of(call: Drawn) -> dict[str, Any]:
@@ -90,6 +92,32 @@ console.log(JSON.stringify(read("jobs.json").map((job) => {{
     done = subprocess.run([node, "run.js"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_javascript_unpacks_what_python_packs(tmp_path: Path) -> None:
+    """Matches near and far, short and long, of the last distances, in runs, after other matches, and none at all."""
+    random = Random(1)
+    noise = [random.choice("0123456789 abc\u00e9\U0001f600<,") for _ in range(200_000)]
+    texts = ["", "a", "ab" * 5_000, "a" * 70_000, "".join(noise), "".join(noise[:3_000] + noise + noise[:3_000])]
+    for size in (2, 5, 40, 700):  # words of a vocabulary, some with one letter changed
+        words = ["".join(random.choices("etaoin", k=random.randint(1, size))) for _ in range(60)]
+        said = [random.choice(words) for _ in range(60_000 // size)]
+        texts.append("".join(word[:-1] + "x" if random.random() < 0.1 else word for word in said))
+    told = [*texts, [*range(40_000)], {"deep": [[[None]]] * 99, "float": [random.random() for _ in range(999)]}]
+    (tmp_path / "packed.json").write_text(json.dumps([packed(data) for data in told]))
+    (tmp_path / "told.json").write_text(json.dumps(told))
+    run = """
+const read = (name) => JSON.parse(require("fs").readFileSync(name, "utf8")), elements = read("packed.json");
+globalThis.document = { getElementById: (place) => ({ textContent: elements[place] }) };
+const found = elements.map((_, place) => unpacked(place));
+const same = (data, place) => JSON.stringify(data) === JSON.stringify(found[place]);
+console.log(JSON.stringify(read("told.json").map(same)));
+"""
+    (tmp_path / "run.js").write_text(static("unpack.js") + run)
+    node = program("Node.js", "node", "nodejs")
+    done = subprocess.run([node, "run.js"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True] * len(told)
 
 
 def test_javascript_counts_what_python_counts(tmp_path: Path, html: str) -> None:
@@ -203,7 +231,7 @@ def test_every_algorithm_is_there(html: str) -> None:
 
 def test_the_file_is_small_whole_and_fetches_nothing(html: str) -> None:
     assert len(html.encode()) <= 3_000_000
-    assert "{{" not in html.split('id="data"', maxsplit=1)[0]
+    assert not [place for place in re.findall(r"{{\w+}}", static("page.html")) if place in html]
     assert not re.search(r'(src|href)="(https?:)?//', html)
     assert "connect-src" not in html
     assert "default-src 'none'" in html

@@ -300,7 +300,7 @@ function theme() {
 // Start the page beside its first picture.
 async function run(scene) {
   theme();
-  const page = new Page(await unpacked("data"));
+  const page = new Page(unpacked("data"));
   window.iomodel = { page, scene, fasterThan, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
   page.start();
   if (new URLSearchParams(location.search).has("play")) page.animation.watch();

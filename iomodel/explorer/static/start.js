@@ -1,11 +1,4 @@
-// The first picture, and then the rest of the page, whose code and data are compressed.
-
-async function unpacked(id) {
-  const text = byId(id).textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
+// The first picture, and then the rest of the page.
 
 // Panels that another page shows in a frame, by their names in a link, with an element of each.
 const PANELS = {
@@ -27,8 +20,7 @@ function panelsOf(link) {
 }
 
 // Start the first picture, which needs none of the data of the calls.
-async function watch() {
-  const data = await unpacked("scene-data");
+function watch(data) {
   const [slow, fast] = data.sides;
   byId("watch-words").textContent = `One head, ${grouped(data.rows)} tokens, ${data.width} wide, ${data.dtype}, in ${data.tiles} x ${data.tiles} tiles, over one bus. ${slow.title} stores and loads the scores S and P; ${fast.title} keeps them on chip and moves ${(slow.total / fast.total).toFixed(1)} times fewer bytes, although it reads K and V ${data.tiles} times. The number in a tile is how often it has moved.`;
   const scene = new Scene(byId("scene"), data);
@@ -36,17 +28,10 @@ async function watch() {
   return scene;
 }
 
-async function begin() {
-  if (typeof DecompressionStream === "undefined") {
-    throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
-  }
+// Draw the first picture, and then the rest of the page, once a frame has shown it.
+async function begin(data) {
   leavePanels(panelsOf(location.hash.slice(1)));
-  const scene = await watch();
-  await new Function("scene", "unpacked", "leavePanels", "PANELS", await unpacked("code"))(scene, unpacked, leavePanels, PANELS);
+  const scene = watch(data);
+  await new Promise((shown) => { setTimeout(shown, 16); });
+  await new Function("scene", "unpacked", "leavePanels", "PANELS", unpacked("code"))(scene, unpacked, leavePanels, PANELS);
 }
-
-begin().catch((error) => {
-  byId("fault").hidden = false;
-  byId("fault").textContent = `The page could not start: ${error.message}`;
-  throw error;
-});
