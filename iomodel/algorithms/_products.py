@@ -29,17 +29,18 @@ def gemm(
     done: Sequence[Statement] | None = None,
     each: Sequence[Statement] = (),
     loads: Sequence[Statement] | None = None,
+    masked: bool = False,
 ) -> Kernel:
     """Declare the kernel of a product; `each` applies to loaded operands, `done` to the result.
 
-    `loads` stand in place of the loads of the operands.
+    `loads` stand in place of the loads of the operands. A `masked` tile streams what the rows of its result see.
     """
     done = [Store(product.result)] if done is None else done
     loads = [Load(operand) for operand in product.operands] if loads is None else loads
     inner = [*loads, *each, MatMul(product.m, product.n, product.k)]
     if not tiled:
         return Kernel(product.title, [Hold(product.result, "fp32"), *inner, *done])
-    tile = [Hold(product.result, "fp32"), Loop(product.k, ONE, inner), *done]
+    tile = [Hold(product.result, "fp32"), Loop(product.k, ONE, inner, masked), *done]
     return Kernel(product.title, [Loop(product.m, product.m_tile, [Loop(product.n, product.n_tile, tile)])])
 
 

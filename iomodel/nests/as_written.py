@@ -41,6 +41,7 @@ from iomodel.nests.language import (
     everywhere,
     rebuilt,
     same_body,
+    walk,
 )
 from iomodel.nests.symbols import ONE, B_r
 from iomodel.nests.tensors import D, bias_rows, key, query, split
@@ -59,13 +60,19 @@ def _statistic(tensor: Tensor) -> bool:
     return tensor.dtype == "fp32" and query in tensor.axes and {*tensor.axes} <= {query, split}
 
 
+def _of_keys(tensor: Tensor) -> bool:
+    return key in tensor.axes and query not in tensor.axes
+
+
 def _with_padded_statistics(nest: Nest) -> Nest:
+    blocks = any(getattr(block, "tile", None) == B_r for _, path in walk(nest) for block in path)
+
     def change(statement: Statement) -> Sequence[Statement]:
         if isinstance(statement, Load | Store | Fill) and _statistic(statement.tensor):
             return (replace(statement, padded=(query,)),)
         if isinstance(statement, Loop) and statement.axis == query and statement.tile == ONE:
             made = any(isinstance(inner, Store) and inner.tensor == D for inner in statement.body)
-            return (replace(statement, tile=B_r) if made else statement,)
+            return (replace(statement, tile=B_r) if made and blocks else statement,)
         return (statement,)
 
     return everywhere(nest, change)
@@ -73,7 +80,7 @@ def _with_padded_statistics(nest: Nest) -> Nest:
 
 def _with_masked_loads(nest: Nest) -> Nest:
     def clip(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Load) and key in statement.tensor.axes and query not in statement.tensor.axes:
+        if isinstance(statement, Load) and _of_keys(statement.tensor):
             return (replace(statement, clipped=True),)
         return (statement,)
 
@@ -152,7 +159,7 @@ def _with_serpentine_order(nest: Nest) -> Nest:
     def change(statement: Statement) -> Sequence[Statement]:
         if isinstance(statement, Loop) and statement.axis == query:
             walks = [inner for inner in same_body(statement) if isinstance(inner, Loop)]
-            if len(walks) == 1 and any(isinstance(leaf, Load) and key in leaf.tensor.axes for leaf in walks[0].body):
+            if len(walks) == 1 and any(isinstance(leaf, Load) and _of_keys(leaf.tensor) for leaf in walks[0].body):
                 return (statement.with_body(rebuilt(statement.body, turn)),)
         return (statement,)
 

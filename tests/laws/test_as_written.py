@@ -142,7 +142,8 @@ def test_each_option_changes_a_count(option: Option) -> None:
     if option.algorithm in {"standard", "eager"}:
         tiles = {}
     if option.algorithm == "two_products":
-        tiles = {"gemm1_m": 4, "gemm1_n": 2, "gemm2_m": 4, "gemm2_n": 2}
+        gemms = (1, 2) if option.direction == "forward" else (3, 4, 5, 6)
+        tiles = {f"gemm{number}_{side}": size for number in gemms for side, size in (("m", 4), ("n", 2))}
     if option.name == "drop_empty_splits":
         call = call.model_copy(update={"kv_len": 10})
     slab = {"block_value": 1} if option.name == "value_slabs" else {}

@@ -18,8 +18,8 @@ from tests.reference.backward.dense import dense_gradients, forward_saved
 from tests.reference.extras import NONE, Extras
 from tests.reference.masks import dense_attention, visible
 
-ALGORITHMS = ["standard", "eager", "flash1", "flash2", "flash3", "two_pass"]
-TILED = [name for name in ALGORITHMS if name not in {"standard", "eager"}]
+ALGORITHMS = ["standard", "eager", "flash1", "flash2", "flash3", "two_pass", "two_products"]
+TILED = [name for name in ALGORITHMS if name not in {"standard", "eager", "two_products"}]
 KERNELS = {name: import_module(f"tests.reference.backward.{name}").run for name in ALGORITHMS}
 GEMM_TILES = [f"gemm{number}_{side}" for number in (3, 4, 5, 6) for side in "mn"]
 FILES = sorted((Path(__file__).parents[1] / "reference" / "backward").glob("*.py"))
@@ -106,7 +106,9 @@ def shapes(draw: Callable[..., Any], length: Any = length, depth: Any = depth) -
 
 
 def suited(name: str, shape: Shape) -> Shape:
-    """Standard attention has no softcap."""
+    """Standard attention has no softcap, two products no feature."""
+    if name == "two_products":
+        return replace(shape, extras=NONE)
     unfused = name in {"standard", "eager"}
     return replace(shape, extras=replace(shape.extras, softcap=None)) if unfused else shape
 
@@ -119,6 +121,8 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     if name == "standard":
         chosen["dropout_pass"] = draw(st.booleans())
         return chosen | (draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile))) or {})
+    if name == "two_products":
+        return chosen | {gemm: draw(tile) for gemm in GEMM_TILES}
     chosen |= {"block_q": draw(tile), "block_kv": draw(tile)}
     if name in {"flash2", "flash3"}:
         chosen |= {"deterministic": draw(st.booleans())}

@@ -166,8 +166,15 @@ def blocks_of(case: Case) -> dict[str, int]:
     instances, rows = w.batch * w.heads // group, w.q_len * group
     q, kv = (-(-size // tiles.get(name, 1)) for size, name in ((rows, "block_q"), (w.kv_len, "block_kv")))
     dq = -(-rows // tiles.get("dq_block_q", 1))
-    scores, outputs = (-(-rows // tiles.get(name, 1)) for name in ("gemm1_m", "gemm2_m"))
+    scores, outputs, dps, dqs = (-(-rows // tiles.get(f"gemm{number}_m", 1)) for number in (1, 2, 4, 5))
+    dvs, dks = (-(-w.kv_len // tiles.get(f"gemm{number}_m", 1)) for number in (3, 6))
+    slices = {number: tiles.get(f"gemm{number}_n", 1) for number in (3, 5, 6)}
     return {
+        "P": instances * dps,
+        "dP = dO V^T": instances * dps,
+        "dV = P^T dO": instances * dvs * -(-w.value_dim // slices[3]),
+        "dQ = dS K": instances * dqs * -(-w.head_dim // slices[5]),
+        "dK = dS^T Q": instances * dks * -(-w.head_dim // slices[6]),
         "flash1": instances,
         "flash1 backward": instances,
         "flash2": instances * q * slabs,
