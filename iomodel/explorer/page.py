@@ -44,7 +44,7 @@ WORDS = {
     "ridge": labels.RIDGE,
 }
 """Labels of sizes and intensities on the page."""
-LZMA = {"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**23, "lc": 3, "lp": 0, "pb": 0}
+LZMA = {"id": lzma.FILTER_LZMA1, "preset": 9, "nice_len": 273, "dict_size": 2**23, "lc": 3, "lp": 0, "pb": 0}
 """Parameters of the compression, as :file:`static/unpack.js` reads it."""
 
 

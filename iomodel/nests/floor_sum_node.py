@@ -36,17 +36,21 @@ class FloorSum(Function):  # type: ignore[misc]
     @classmethod
     def eval(cls, n: Expr, m: Expr, a: Expr, b: Expr) -> Expr | None:
         """Simplify to an elementary form if one exists."""
-        if n.is_zero:
+        if n == 0:  # sympy takes longer to tell that another length is zero than for all the rest
             return Integer(0)
         if n.is_Integer and m.is_Integer and a.is_Integer and b.is_Integer:
             return Integer(floor_sum(int(n), int(m), int(a), int(b)))
         closed = None
+        # No floor of a minimum or maximum is made: see iomodel.counting.bands on what sympy does to some.
         if (a / m).is_integer:
+            if m != 1 and b.has(Max, Min):
+                return None
             closed = n * (n - 1) / 2 * (a / m) + n * floor(b / m)
         elif (m / a).is_integer and (m / a).is_positive:
             k, c = m / a, floor(b / a)
+            if k != 1 and (n + c).has(Max, Min):
+                return None
             closed = _ramp(n + c, k) - _ramp(c, k)
-        # A floor of a minimum or maximum is better not made: see iomodel.counting.bands on what sympy does to some.
         if closed is None or any(part.has(Max, Min) for part in closed.atoms(floor)):
             return None
         return closed
