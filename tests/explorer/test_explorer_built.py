@@ -35,7 +35,7 @@ def stated(pattern: str) -> float:
 
 def test_the_page_has_the_stated_size_and_is_ready_soon(opened: Any, file: Path) -> None:
     """Times are stated for a quiet machine, so that they are held five times over."""
-    assert file.stat().st_size < 500_000
+    assert file.stat().st_size < 430_000
     assert file.stat().st_size / 1e6 == pytest.approx(stated(r"([\d.]+) MB with all algorithms"), rel=0.2)
     shown = opened()
     assert shown.timing("painted") < 5e3 * stated(r"the animation stands after about ([\d.]+) s")
