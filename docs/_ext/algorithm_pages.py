@@ -1,7 +1,7 @@
 """Directives that make parts of pages from declarations.
 
 `moves` and `on-chip` draw an algorithm, `buffers` lists what it has on chip under a mask, a direction and options such
-as ``delta=True``; `symbols` and `labels` are tables of the nomenclature.
+as ``delta=True``; `symbols`, `tensors` and `labels` are tables of the nomenclature.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 
 import drawings
 from docutils import nodes
+from markdown_table import table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sympy import latex
+from tensor_table import HEAD, list_tensors
 
 from iomodel.algorithms import algorithm
 from iomodel.common.labels import LABELS
@@ -24,6 +26,8 @@ from iomodel.counting.expressions import declared
 from iomodel.counting.folds import buffers
 from iomodel.counting.kinds import FormulaKind, mask_kind
 from iomodel.explorer.built import shipped_algorithms
+from iomodel.models.families import FAMILIES
+from iomodel.models.registry import list_models
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.features import FEATURES
 from iomodel.nests.language import Compound
@@ -84,11 +88,10 @@ class Buffers(SphinxDirective):
         pairs = (pair.split("=") for pair in self.options.get("with", "").split())
         options = {key: literal_eval(value) for key, value in pairs}
         rows = list_buffers(self.arguments[0], self.options.get("mask", "full"), self.options.get("direction"), options)
-        lines = ["| Kernel | Width | Buffers, each with its elements |", "| --- | --- | --- |", *rows]
-        return self.parse_text_to_nodes("\n".join(lines))
+        return self.parse_text_to_nodes(table(("Kernel", "Width", "Buffers, each with its elements"), rows))
 
 
-def list_buffers(name: str, mask: Any, direction: str | None, options: dict[str, Any]) -> list[str]:
+def list_buffers(name: str, mask: Any, direction: str | None, options: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return the rows of the table: the buffers of a kernel that have one width."""
     declaration = algorithm(name)
     attention = declaration.answers == "attention"
@@ -101,7 +104,7 @@ def list_buffers(name: str, mask: Any, direction: str | None, options: dict[str,
         for tensor, dtype, path in all_buffers(kernel, ()):
             size = latex(View(kind.mask).buffer(tensor, path).subs(ONES))
             widths.setdefault(dtype, {}).setdefault(f"`{tensor.name}` ${size}$")
-        rows += [f"| `{kernel.title}` | {width} | {', '.join(each)} |" for width, each in widths.items()]
+        rows += [(f"`{kernel.title}`", width, ", ".join(each)) for width, each in widths.items()]
     return rows
 
 
@@ -118,21 +121,36 @@ class Symbols(SphinxDirective):
     """The table of the symbols of the alphabet."""
 
     def run(self) -> list[nodes.Node]:
-        rows = [f"| `{e.name}` | ${latex(e.symbol)}$ | {e.meaning} | {e.unit} |" for e in SHIPPED]
-        head = ["| Python name | Symbol | Meaning | Unit |", "| --- | --- | --- | --- |"]
-        return self.parse_text_to_nodes("\n".join([*head, *rows]))
+        rows = [(f"`{e.name}`", f"${latex(e.symbol)}$", e.meaning, e.unit) for e in SHIPPED]
+        return self.parse_text_to_nodes(table(("Python name", "Symbol", "Meaning", "Unit"), rows))
+
+
+class Tensors(SphinxDirective):
+    """The table of the tensors of attention."""
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(table(HEAD, list_tensors()))
 
 
 class Labels(SphinxDirective):
     """The table of the labels of sizes and intensities."""
 
     def run(self) -> list[nodes.Node]:
-        head = ["| Label | Meaning | Attributes | Unit |", "| --- | --- | --- | --- |"]
-        rows = [
-            f"| {one.label} | {one.meaning} | {', '.join(f'`{name}`' for name in one.attributes)} | {one.unit} |"
+        rows = (
+            (one.label, one.meaning, ", ".join(f"`{name}`" for name in one.attributes), one.unit)
             for one in LABELS.values()
-        ]
-        return self.parse_text_to_nodes("\n".join([*head, *rows]))
+        )
+        return self.parse_text_to_nodes(table(("Label", "Meaning", "Attributes", "Unit"), rows))
+
+
+class Names(SphinxDirective):
+    """The names of all `models`, or of all model `types` that are read."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        listed = {"models": list_models, "types": lambda: FAMILIES}[self.arguments[0]]()
+        return self.parse_text_to_nodes(", ".join(f"`{name}`" for name in sorted(listed)) + ".")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -141,5 +159,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("buffers", Buffers)
     app.add_directive("on-chip", OnChip)
     app.add_directive("symbols", Symbols)
+    app.add_directive("tensors", Tensors)
     app.add_directive("labels", Labels)
+    app.add_directive("names", Names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,17 +2,17 @@
 
 from typing import Any
 
+from markdown_table import table
+
 from iomodel.devices.overview import every_device
 from iomodel.devices.sources import sources
 
 COLUMNS = ["name", "device", "SRAM", "HBM", "bandwidth", "peak, bf16 or fp16", "ridge point [FLOP/B]", "sources"]
-RULE = ["---", "---", *["---:"] * 5, "---"]
 
 
 def devices() -> str:
     """Return the table of every device, as Markdown."""
-    rows = [device_row(name, device) for name, device in every_device().items()]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [COLUMNS, RULE, *rows])
+    return table(COLUMNS, (device_row(name, device) for name, device in every_device().items()), right=range(2, 7))
 
 
 def device_row(name: str, device: Any) -> list[str]:
@@ -28,12 +28,11 @@ def device_row(name: str, device: Any) -> list[str]:
 
 def documents() -> str:
     """Return the table of the cited documents, as Markdown."""
-    rows = (document_row(*item) for item in sources().items())
-    return "\n".join(["| Source | Kind | Document |", "| --- | --- | --- |", *rows])
+    return table(("Source", "Kind", "Document"), (document_row(*item) for item in sources().items()))
 
 
-def document_row(key: str, source: Any) -> str:
-    """Return the row of one document."""
+def document_row(key: str, source: Any) -> tuple[str, ...]:
+    """Return the cells of one document."""
     by = ", ".join(filter(None, (source.publisher, source.version)))
     title = f"[{source.title}]({source.url})" if source.url else source.title
-    return f"| `{key}` | {source.kind} | {title}{', ' * bool(by)}{by} |"
+    return (f"`{key}`", source.kind, f"{title}{', ' * bool(by)}{by}")

@@ -1,7 +1,9 @@
 """The tables of the page of the implementations: kernels by device, and shipped tiles beside the fastest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from markdown_table import table
 
 import iomodel
 
@@ -9,23 +11,16 @@ ALGORITHMS = ("flash1", "flash2", "flash3", "split_kv")
 DEVICES = ("a100-sxm4-80gb", "rtx4090", "h100-sxm5", "b200", "mi300x", "mi355x", "v100-sxm2-32gb", "tpu-v5e")
 
 
-def table(*rows: Iterable[object]) -> str:
-    """Return rows as Markdown, the first of them as the header."""
-    head, *rest = ("| " + " | ".join(map(str, row)) + " |" for row in rows)
-    return "\n".join([head, "| --- " * (head.count(" | ") + 1) + "|", *rest])
-
-
 def kernels() -> str:
     """Return the implementations that run on some devices, by algorithm."""
     listed = ((name, *(", ".join(iomodel.list_implementations(one, name)) for one in ALGORITHMS)) for name in DEVICES)
-    return table(("device", *ALGORITHMS), *listed)
+    return table(("device", *ALGORITHMS), listed)
 
 
 def beside_shipped() -> str:
     """Return the shipped and the fastest tile of some calls, with their times."""
     head = ("device", "implementation", "call", "shipped", "[ms]", "fastest", "[ms]")
-    return table(
-        head,
+    rows = (
         row("flash1", "a100-sxm4-80gb", head_dim=64),
         row("flash2", "a100-sxm4-80gb"),
         row("flash2", "a100-sxm4-80gb", direction="backward"),
@@ -34,6 +29,7 @@ def beside_shipped() -> str:
         row("flash2", "b200"),
         row("flash2", "mi300x", head_dim=64),
     )
+    return table(head, rows)
 
 
 def row(name: str, device: str, **call: Any) -> tuple[str, ...]:

@@ -78,27 +78,12 @@ def test_nomenclature_lists_the_alphabet() -> None:
 
 
 def test_nomenclature_lists_the_tensors() -> None:
-    documented = [
-        (name.strip("`"), plain(shape).split(r" \times "), dtype, EACH[each])
-        for name, shape, dtype, each, _ in table(section("nomenclature.md", "Tensors"))
-    ]
-    found = [value for value in vars(tensors).values() if isinstance(value, Tensor)]
-    assert documented == [(t.name, [str(a.length) for a in t.axes] or ["1"], t.dtype, t.per) for t in found]
-
-
-EACH = {
-    "query head": "head",
-    "key/value head": "kv_head",
-    "query head, whatever the batch": "heads",
-    "sequence": "batch",
-    "call": "call",
-}
-
-
-def plain(formula: str) -> str:
-    """A letter, or the ceiling of a quotient, as sympy prints it."""
-    text = re.sub(r"\\lceil (.*) / (.*) \\rceil", r"ceiling(\1/\2)", formula)
-    return re.sub(r"[${}]", "", text).replace(",", "_")
+    rows = run_path(str(DOCS / "_ext" / "tensor_table.py"))["list_tensors"]()
+    declared = [value for value in vars(tensors).values() if isinstance(value, Tensor)]
+    assert "```{tensors}\n" in section("nomenclature.md", "Tensors")
+    assert [row[0].strip("`") for row in rows] == [tensor.name for tensor in declared]
+    assert all(all(row) for row in rows), "a tensor has its meaning in a comment beside it"
+    assert ("`V`", r"$N_{k} \times d_{v}$", "io", "key/value head", "values") in rows
 
 
 def test_nomenclature_lists_the_quantities() -> None:

@@ -9,9 +9,8 @@ from benchmarks.serving_accuracy import KINDS, Judged, judged, naive, rows
 from benchmarks.serving_peers import ANSWERS, HELD_OUT, VERSIONS, line, question
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving-accuracy.md").read_text(encoding="utf-8")
-GROUPS = {**{peer: (peer,) for peer in VERSIONS}, "both": tuple(VERSIONS)}
 PREDICTED = ("engine ttft", "kv tokens", "fp4")
-"""Kinds of which every row is predicted here; of the others the columns of the peers and the naive one are checked."""
+"""Kinds of which every row is predicted here; of the others the columns of the peer and the naive one are checked."""
 
 
 def cells(text):
@@ -40,14 +39,14 @@ def test_every_row_was_put_to_both_peers():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", VERSIONS)
 def test_the_table_follows_from_the_answers(kind, name):
     if kind in PREDICTED:
         results = judged(HELD_OUT, (kind,))
     else:
         some = [row for row in rows(HELD_OUT) if row["kind"] == kind and not row["excluded"]]
         results = [Judged(row, float(row["value"]), naive(row)) for row in some]
-    computed, shown = cells(line(kind, name, GROUPS[name], results)), on_page(kind, name)
+    computed, shown = cells(line(kind, name, results)), on_page(kind, name)
     if kind not in PREDICTED:
         computed[3] = shown[3]
     assert computed == shown
@@ -55,10 +54,10 @@ def test_the_table_follows_from_the_answers(kind, name):
 
 @pytest.mark.parametrize("kind", ["tpot", "served ttft", "kv tokens"])
 def test_peers_are_further_off_on_the_rows_that_they_answer(kind):
-    for column, peer in enumerate(VERSIONS, start=4):
+    for peer in VERSIONS:
         shown = on_page(kind, peer)
-        assert median_of(shown[3]) < median_of(shown[column])
-        assert median_of(shown[3]) < median_of(shown[6])
+        assert median_of(shown[3]) < median_of(shown[4])
+        assert median_of(shown[3]) < median_of(shown[5])
 
 
 def test_a_question_states_the_row_in_numbers():
