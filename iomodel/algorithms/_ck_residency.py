@@ -107,4 +107,5 @@ CK = Implementation(
     residency={"forward": FORWARD, "backward": BACKWARD},
     tiles=shipped_tiles("ck", "flash2"),
     front_end=front_end("ck"),
+    symbols=("FmhaFwd", "FmhaBwd"),
 )

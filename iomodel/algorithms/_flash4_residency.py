@@ -196,6 +196,7 @@ FLASH_ATTENTION_4 = Implementation(
     searched=PACKED,
     aliases=("flash4", "fa4", "flash-attn-4", "flashattention-4"),
     front_end=front_end("flash-attention-4"),
+    symbols=("FlashAttentionForwardSm100", "FlashAttentionBackwardSm100"),
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )
 
@@ -221,6 +222,7 @@ CUDNN_BLACKWELL = Implementation(
     residency={"forward": tuple(_closed(FORWARD)), "backward": tuple(_closed(BACKWARD, exposed=0.2))},
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
     front_end=front_end("cudnn-blackwell"),
+    symbols=("sdpa_sm100_flash",),
 )
 """In fp8 the backward pass hides four fifths of the softmax behind its products, by the working rows of a GB200 at head
 dimensions 128 and 192. With a scale for each block of 32 elements (mxfp8) those rows take 1.08 times as long forward

@@ -28,7 +28,7 @@ TILES = ("shared", "phases", "tensor")
 """The fields of a residency that are read from the algorithm's own module."""
 LAYOUT = ("shared_axes", "operand_axes", "result_axes", "shrinks")
 """The fields of a residency that the catalogue has in place of `TILES`."""
-KERNELS = ("name", "title", "cite", "searched", "aliases", "superseded")
+KERNELS = ("name", "title", "cite", "searched", "aliases", "superseded", "symbols")
 """The fields of an implementation that the catalogue has."""
 AXES = ("serial", "spread")
 """The fields of an execution that are read from the algorithm's own module."""

@@ -145,4 +145,5 @@ XFORMERS = Implementation(
     execution={"forward": STAGED, "backward": STAGED},
     tiles=shipped_tiles("xformers", "flash2"),
     front_end=front_end("xformers"),
+    symbols=("fmha_cutlassF", "fmha_cutlassB"),
 )

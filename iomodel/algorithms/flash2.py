@@ -177,6 +177,7 @@ FLASH_ATTENTION_2 = Implementation(
     tiles=shipped_tiles("flash-attention-2", "flash2"),
     aliases=("fa2", "flash-attn-2", "flashattention-2"),
     front_end=front_end("flash-attention-2"),
+    symbols=("flash_fwd_", "flash_bwd_"),
 )
 
 _T_c = ceiling(N_k / B_c)

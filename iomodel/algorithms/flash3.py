@@ -135,6 +135,7 @@ FLASH_ATTENTION_3 = Implementation(
     tiles=shipped_tiles("flash-attention-3", "flash3"),
     aliases=("fa3", "flash-attn-3", "flashattention-3"),
     front_end=front_end("flash-attention-3"),
+    symbols=("FlashAttnFwdSm90", "FlashAttnBwdSm90"),
 )
 FLASH_ATTENTION_3_2024 = replace(
     FLASH_ATTENTION_3,
@@ -154,6 +155,7 @@ CUDNN = Implementation(
     residency={"forward": (CUDNN_FORWARD,), "backward": CUDNN_BACKWARD},
     tiles=shipped_tiles("cudnn-hopper", "flash3"),
     front_end=front_end("cudnn-hopper"),
+    symbols=("sdpa_sm90_flash",),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Integer, Max, Min, Mul, Symbol, ceiling, floor, igcd
-from sympy.core.mul import _keep_coeff
 from sympy.printing.mathml import MathMLPresentationPrinter
 
 from iomodel.counting.expressions_text import quick
@@ -139,7 +138,10 @@ def _common(terms: list[Expr]) -> Expr:
         Mul(own / number, *(base ** (power - shared.get(base, 0)) for base, power in each.items()))
         for (own, _), each in zip(parts, powers, strict=True)
     ]
-    return _keep_coeff(Integer(number), Mul(*(base**power for base, power in shared.items()), Add(*rests)))
+    product = Mul(*(base**power for base, power in shared.items()), Add(*rests))
+    if abs(number) == 1:
+        return number * product
+    return Mul(Integer(number), *Mul.make_args(product), evaluate=False)  # sympy would multiply the sum out
 
 
 def _as_it_is(formula: Expr) -> dict[str, bool]:

@@ -86,6 +86,8 @@ class Implementation(Record):
         True if a later release of the library replaced the kernels, so that they answer by name alone.
     front_end : FrontEnd
         The calls and options that the kernels take.
+    symbols : tuple of str
+        Parts of the names of its functions, by which a profiler's trace names the kernels.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Implementation(Record):
     aliases: tuple[str, ...] = ()
     superseded: bool = False
     front_end: FrontEnd = field(default_factory=FrontEnd)
+    symbols: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Implementation {self.name}: {self.title}>"

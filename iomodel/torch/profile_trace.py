@@ -8,11 +8,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from iomodel.algorithms import discovered
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.input_files import readable
 from iomodel.errors import InputError, reason_of, shown
@@ -34,21 +36,6 @@ TYPES = {
     "double": ("float64", 8),
 }
 """PyTorch's types and their sizes [B] by the names of C++ under "Input type"."""
-SYMBOLS = {
-    "FlashAttnFwdSm90": "flash-attention-3",
-    "FlashAttnBwdSm90": "flash-attention-3",
-    "FlashAttentionForwardSm100": "flash-attention-4",
-    "FlashAttentionBackwardSm100": "flash-attention-4",
-    "flash_fwd_": "flash-attention-2",
-    "flash_bwd_": "flash-attention-2",
-    "fmha_cutlassF": "xformers",
-    "fmha_cutlassB": "xformers",
-    "sdpa_sm90_flash": "cudnn-hopper",
-    "sdpa_sm100_flash": "cudnn-blackwell",
-    "FmhaFwd": "ck",
-    "FmhaBwd": "ck",
-}
-"""Names of kernels on file by a part of their symbols."""
 
 
 class Places(NamedTuple):
@@ -305,8 +292,11 @@ def _grouped(timed: list[tuple[Span, dict[str, float]]]) -> tuple[tuple[Profiled
     return tuple(sorted(calls, key=lambda each: -each.count * each.seconds)), tuple(refused)
 
 
+@lru_cache(maxsize=1024)
 def _implementation(symbol: str) -> str | None:
-    return next((name for part, name in SYMBOLS.items() if part in symbol), None)
+    """Name the kernels on file that a symbol is of."""
+    kernels = (each for declaration in discovered().values() for each in declaration.implementations)
+    return next((each.name for each in kernels if any(part in symbol for part in each.symbols)), None)
 
 
 def _call(span: Span) -> OperatorCall:
