@@ -12,6 +12,7 @@ import typer
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.common_options import DEVICE, DEVICES, Json, devices_of
 from iomodel.cli.documented import GROUPS, function, given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.numbers import integer
@@ -21,8 +22,6 @@ from iomodel.cli.shared_options import (
     ALGORITHM,
     APPROXIMATE,
     BUDGET,
-    DEVICE,
-    DEVICES,
     IMPLEMENTATION,
     KERNELS,
     KIND,
@@ -35,9 +34,7 @@ from iomodel.cli.shared_options import (
     TILE,
     WORKLOAD,
     Algorithm,
-    Json,
     algorithm_names,
-    devices_of,
 )
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.display import Table, group

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from iomodel.cli.common_options import Json
 from iomodel.cli.numbers import integer
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import KV_DTYPES, Json
 from iomodel.common.validation import as_integer
 from iomodel.common.yaml_files import spec_names
 from iomodel.devices.calibration.experiments import GROUPS
@@ -19,6 +19,14 @@ from iomodel.models.model_tables import CONTEXT
 
 if TYPE_CHECKING:
     from iomodel.devices.device import Hardware
+
+
+def cache_types() -> list[str]:
+    """List the types of a cache that a shell completes."""
+    from iomodel.workloads.call import KVType
+
+    return list(get_args(KVType))
+
 
 Name = Annotated[
     str | None,
@@ -42,7 +50,7 @@ KvDtype = Annotated[
         "--kv-dtype",
         help="Type of the cache (bf16), such as fp8.",
         metavar="NAME",
-        autocompletion=lambda: list(KV_DTYPES),
+        autocompletion=cache_types,
         show_default=False,
     ),
 ]

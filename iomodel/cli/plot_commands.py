@@ -11,20 +11,19 @@ from iomodel.cli import call_commands as calls
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.call_commands import timed_tiles
+from iomodel.cli.common_options import DEVICE, Json
 from iomodel.cli.documented import given, of
 from iomodel.cli.numbers import sizes
 from iomodel.cli.output import emit
 from iomodel.cli.required import require
 from iomodel.cli.shared_options import (
     ALGORITHM,
-    DEVICE,
     IMPLEMENTATION,
     LAUNCHED,
     SOLVE,
     TILE,
     WORKLOAD,
     Algorithm,
-    Json,
     algorithm_names,
 )
 from iomodel.cli.signature import option, switch, with_options

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from iomodel.cli.common_options import Json
 from iomodel.cli.numbers import duration, integer
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import Json
 from iomodel.errors import InputError, shown
 
 Stream = Annotated[Path, typer.Argument(help="Calls of a program that TrafficMode recorded and saved.")]

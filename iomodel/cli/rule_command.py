@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import algorithm as find
+from iomodel.cli.common_options import Json
 from iomodel.cli.documented import Group, function, given, of
 from iomodel.cli.output import emit
 from iomodel.cli.required import require
-from iomodel.cli.shared_options import Algorithm, Json, implementation_names
+from iomodel.cli.shared_options import Algorithm, implementation_names
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import list_hardware

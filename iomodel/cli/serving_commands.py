@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from iomodel.cli.common_options import DEVICE, Json
 from iomodel.cli.documented import GROUPS, function, given, objects, of
 from iomodel.cli.numbers import integer, real
 from iomodel.cli.output import emit
 from iomodel.cli.required import require
-from iomodel.cli.shared_options import DEVICE, Json
 from iomodel.cli.signature import Options, option, switch, with_options
 from iomodel.common.output_files import writable
 from iomodel.common.yaml_files import spec_names

@@ -16,10 +16,9 @@ from iomodel.algorithms import algorithm, discovered
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.documented import of
 from iomodel.cli.masks import MASKS
-from iomodel.cli.signature import option, several, switch
+from iomodel.cli.signature import option, switch
 from iomodel.common.display import escape_markup
 from iomodel.counting.options import known_options
-from iomodel.devices.device import list_hardware
 from iomodel.nests.alphabet import LAUNCH, OPTIONS, SHAPES, SHIPPED, TILES, Entry
 from iomodel.nests.feature_names import WORDS
 from iomodel.nests.implementation import TEXTBOOK
@@ -34,13 +33,6 @@ def algorithm_names() -> list[str]:
     return list_algorithms()
 
 
-def devices_of(arguments: dict[str, Any]) -> list[str]:
-    """Return the devices of a command line, and leave the only one among its arguments."""
-    devices = list(arguments["hardware"] or ())
-    arguments["hardware"] = devices[0] if len(devices) == 1 else None
-    return devices
-
-
 def implementation_names() -> list[str]:
     """List the implementations that a shell completes."""
     names = (kernels.name for name in list_algorithms() for kernels in algorithm(name).implementations)
@@ -50,7 +42,6 @@ def implementation_names() -> list[str]:
 Algorithm = Annotated[
     str, typer.Argument(help=", ".join(list_algorithms()), autocompletion=algorithm_names, show_default=False)
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel="Output")]
 
 
 def letters(known: Iterable[Entry]) -> list[Entry]:
@@ -275,14 +266,6 @@ KERNELS = [
     ),
 ]
 RANKED = of(SOLVE, "Solver", "objective min_blocks_per_sm top")
-DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", list_hardware)
-DEVICES = several(
-    "hardware",
-    "A device, or its YAML file; if repeated, the devices are compared.",
-    "Device",
-    "NAME|FILE",
-    list_hardware,
-)
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
 TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in letters(TILES)]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]

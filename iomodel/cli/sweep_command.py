@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
+from iomodel.cli.common_options import Json
 from iomodel.cli.numbers import integer
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import Json
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown
 

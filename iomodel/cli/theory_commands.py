@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from iomodel.cli import values
+from iomodel.cli.common_options import Json
 from iomodel.cli.documented import given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, Json, algorithm_names
+from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, algorithm_names
 from iomodel.cli.signature import with_options
 from iomodel.common import labels
 from iomodel.common.display import Table
