@@ -1,9 +1,9 @@
-"""Data of the page: formulas without duplicates, calls, devices, algorithms, and the alphabet."""
+"""Data of the page: formulas without duplicates, calls, devices, algorithms, the alphabet, and names in reports."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, metadata, version
 from typing import Any, get_args
 
@@ -11,22 +11,98 @@ from sympy import Expr, Pow, jscode
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms import discovered, kernel_names
+from iomodel.common import counter_names as names
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.counting.bound_formulas import FORMULAS
 from iomodel.counting.bound_values import HOLDS_FOR, classes_of
 from iomodel.counting.bounds import counts_of
+from iomodel.devices.device import Hardware, hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.devices.rates import has_rates, rates
 from iomodel.explorer.call_kinds import MASKS, SHOWN, CallKind, numbers_of, switches_of
 from iomodel.explorer.clock_data import clock_data, model_script
-from iomodel.explorer.device_data import devices
 from iomodel.explorer.form import AUTO, OPTIONS, SHAPE, TOUR, call_fields, memory_fields, presets, tile_field
 from iomodel.explorer.parts import NODE, Merged, kept, numbered, part, state_of_plans
-from iomodel.explorer.report_data import report_data
 from iomodel.explorer.serving import ServingGrid, serving, serving_fields
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.symbols import BY_NAME, NAME_OF
-from iomodel.workloads.call import ELEMENT_SIZE, Direction
+from iomodel.planning.benchmark_files import COUNTED, FORMATS, GIB, MOST
+from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType
+
+
+def device(gpu: Hardware) -> dict[str, Any]:
+    """Collect the figures in base units with their sources, omitting unknown ones.
+
+    >>> from iomodel.devices.device import hardware
+    >>> device(hardware("h100-sxm5"))["sram"]
+    {'value': 232448, 'source': 'nvidia-cccl'}
+    """
+    figures = {path: figure for path, figure in gpu.quantities.items() if isinstance(figure, Quantity)}
+
+    def plain(*paths: str) -> dict[str, Any] | None:
+        figure = next((figures[path] for path in paths if path in figures and figures[path].value > 0), None)
+        if figure is None:
+            return None
+        doubt = {} if figure.verified else {"unverified": True}
+        return {"value": _whole(figure.value), "source": ", ".join(figure.source), **doubt}
+
+    peaks = {name: plain(f"compute.peak.{name}") for name in get_args(DType)}
+    for name, figure in peaks.items():
+        if figure is not None and has_rates(gpu, name):
+            figure["value"] = _whole(rates(gpu, name).peak)  # a card may reach more than its datasheet states
+    data = {
+        "name": gpu.name,
+        "alignment": gpu.tile_alignment,
+        "sram": plain("memory.sram.per_block"),
+        "hbm": plain("memory.hbm.bandwidth"),
+        "l2": plain("measured.l2_bandwidth", "memory.l2.bandwidth"),
+        "peak": {name: figure for name, figure in peaks.items() if figure is not None},
+    }
+    return {name: value for name, value in data.items() if value is not None}
+
+
+def devices(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Collect the data of several devices, given by name or by the path of a file."""
+    loaded = [hardware(name) for name in names]
+    return {gpu.id or gpu.name: device(gpu) for gpu in loaded}
+
+
+def _whole(value: float) -> int | float:
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def report_data() -> dict[str, Any]:
+    """Return the names and units as plain data.
+
+    >>> report_data()["counters"]["bytes"]["dram_read"]
+    ['dram__bytes_read.sum', 'dram__sectors_read.sum']
+    """
+    counters = {
+        "sector": names.SECTOR,
+        "prefixes": names.PREFIXES,
+        "times": names.TIMES,
+        "whole": f"^(?:{names.WHOLE.pattern})$",
+        "comma": f"^(?:{names.COMMA.pattern})$",
+        "largest": names.LARGEST,
+        "l2": list(names.L2),
+        "bytes": {quantity: list(pair) for quantity, pair in names.BYTES.items()},
+        "duration": list(names.DURATION),
+        "metrics": list(names.METRICS),
+        "columns": [names.NAME, names.LAUNCH, *names.METRIC],
+        "most": names.MOST,
+    }
+    formats = [
+        {
+            "source": each.source,
+            "known": list(each.known),
+            "setting": dict(each.setting),
+            "measured": {name: list(entry) for name, entry in each.measured.items()},
+        }
+        for each in FORMATS
+    ]
+    return {"counters": counters, "formats": formats, "counted": sorted(COUNTED), "most": MOST, "gib": GIB}
 
 
 def payload(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,16 +28,49 @@ from iomodel.torch.convolutions import Convolution
 from iomodel.torch.eager_clock import EagerClock, eager_clock, queued
 from iomodel.torch.eager_kernels import EagerKernel, kernels_of, plain, vector_operations
 from iomodel.torch.moved_bytes import distinct_bytes, moved_bytes
-from iomodel.torch.operator_call import OperatorCall
+from iomodel.torch.operator_call import OperatorCall, TensorArgument
 from iomodel.torch.operator_work import may_multiply, product_type, work_of
 from iomodel.torch.products import MatrixProduct, layer_of
 from iomodel.torch.recurrent import RecurrentLayers
 from iomodel.torch.report import OperatorTraffic, TrafficReport
-from iomodel.torch.resident_storages import ResidentStorages
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.workload import Workload
+
+
+class ResidentStorages:
+    """A cache that holds whole tensors, and gives up the one that was used longest ago.
+
+    A tensor larger than the cache leaves nothing behind.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.held: OrderedDict[int, int] = OrderedDict()
+        self.total = 0
+
+    def use(self, call: OperatorCall) -> int:
+        """Return the bytes that a call finds in the cache [B], and put its tensors there."""
+        found = 0
+        for tensor in call.inputs.values():
+            if tensor.storage is not None and tensor.storage in self.held:
+                found += min(tensor.distinct_bytes, self.held[tensor.storage])
+        for tensor in (*call.inputs.values(), *call.outputs):
+            self._hold(tensor)
+        return found
+
+    def _hold(self, tensor: TensorArgument) -> None:
+        if tensor.storage is None:
+            return
+        before = self.held.pop(tensor.storage, 0)
+        size = max(tensor.distinct_bytes, before)
+        self.held[tensor.storage] = size
+        self.total += size - before
+        while self.total > self.capacity:
+            _, given_up = self.held.popitem(last=False)
+            self.total -= given_up
+
 
 Rule = Callable[[OperatorCall], tuple[str, Workload]]
 """A function that names the algorithm of an operator of one's own, and its workload."""

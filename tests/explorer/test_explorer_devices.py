@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iomodel import hardware, list_hardware
-from iomodel.explorer.device_data import device
+from iomodel.explorer.payload import device
 from tests.support.inside import has_rates, rates
 
 

@@ -11,8 +11,7 @@ import pytest
 
 import iomodel
 from iomodel.explorer.page import page
-from iomodel.explorer.payload import payload
-from iomodel.explorer.report_data import report_data
+from iomodel.explorer.payload import payload, report_data
 from tests.explorer.test_explorer import run_node
 from tests.integrations.test_audit import details, raw
 from tests.support.browser import Opened, opening
