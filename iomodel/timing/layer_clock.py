@@ -74,11 +74,13 @@ GROUPED = {
     "sm_90": {"bf16": 0.75, "fp16": 0.75, "fp8": 0.62, "int8": 0.62, IN_BLOCKS: 0.28},
     "sm_100": _BLACKWELL,
     "sm_103": _BLACKWELL,
+    "sm_120": {"bf16": 0.6, "fp16": 0.6, "fp8": 0.6, "int8": 0.6, IN_BLOCKS: 0.28, "fp4": 0.75},
 }
 """The same for the products of experts [-]: 16,384 tokens of DeepSeek-V3, Llama 4 Scout and Qwen3 235B on H100, H200,
 B200, GB200 and B300 (the same tables, moe_perf, balanced routing, less the other kernels of the experts). Medians of
 TensorRT-LLM's CUTLASS kernels; in fp4, and in blocks on Blackwell, where TensorRT-LLM's DeepGEMM reaches 0.5, the
-median of three engines."""
+median of three engines. On sm_120 the same kernels of an RTX PRO 6000 with 16,384 tokens, power-law routing, shapes
+whose SHA-256 is even."""
 GROUPED_NARROW = {"bf16": 0.5, "fp16": 0.5, "fp8": 0.5, "int8": 0.5, IN_BLOCKS: 0.28, "fp4": 0.35}
 """The same on other architectures [-]: L40S in bf16 and fp8."""
 
