@@ -7,7 +7,18 @@ import pytest
 from iomodel import InputError, hardware, model
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.links import ACHIEVED, PASS, PEER_BANDWIDTH, PEERS, PROTOCOLS, all_reduce, all_to_all, link
+from iomodel.planning.step.links import (
+    ACHIEVED,
+    PASS,
+    PEER_BANDWIDTH,
+    PEERS,
+    PROTOCOLS,
+    all_reduce,
+    all_to_all,
+    link,
+    reached,
+    send,
+)
 from iomodel.planning.step.step import step
 
 FIGURES = {"per_direction": 1, "total": 2, "pcie_per_direction": 1, "pcie_total": 2}
@@ -43,9 +54,36 @@ def test_each_token_crosses_once_to_each_of_its_experts(tensor, ranks):
     layout = Layout(tensor_parallel=tensor, expert_parallel=ranks)
     even = [batch * 2 // spec.layers[0].mlp.experts] * spec.layers[0].mlp.experts
     parts = step(spec, device, batch=batch, q_len=1, kv_len=64, layout=layout, routing=even).parts
-    (part,) = [part for part in parts if part.name == "all-to-all"]
+    part, back = [part for part in parts if part.name.startswith("all-to-all")]
+    assert part.seconds == back.seconds
     sent = batch * 2 * spec.hidden_size * 2 * (ranks - 1) / ranks  # two experts of a token, two bytes of an element
     assert part.seconds / part.times == pytest.approx(fastest(sent / ranks, 1, link(device)), rel=1e-6)
+
+
+def test_over_a_bus_rows_go_out_in_the_type_of_the_products():
+    layout = Layout(expert_parallel=8)
+    for name, ratio in (("rtx-pro-6000", 32 / 9), ("b200", 1)):
+        parts = step(
+            "qwen3-30b-a3b", name, batch=1 << 17, q_len=1, kv_len=64, weight_dtype="nvfp4", layout=layout
+        ).parts
+        times = {part.name: part.seconds for part in parts if part.name.startswith("all-to-all")}
+        assert times["all-to-all, results"] == pytest.approx(ratio * times["all-to-all, rows of experts"], rel=0.02)
+
+
+def test_on_a_bus_more_cards_reach_less_and_sum_in_rings_alone():
+    card = hardware("rtx-pro-6000")
+    assert reached(card, 2) > reached(card, 4) == reached(card, 8)
+    for ranks, steps in ((4, 6), (8, 14)):
+        data = 2 * (ranks - 1) * 4096 / ranks
+        slowest = [
+            one.start + steps * one.bus_step + data / one.rate(link(card), reached(card, ranks)) for one in PROTOCOLS
+        ]
+        assert all_reduce(card, ranks, 4096).seconds == pytest.approx(min(slowest), rel=1e-3)
+
+
+def test_a_send_between_cards_on_a_bus_is_that_of_two():
+    card, size = hardware("rtx-pro-6000"), 1 << 28
+    assert send(card, size).seconds == all_to_all(card, 2, 2 * size).seconds
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])

@@ -7,7 +7,8 @@ hwLat, ring); the fastest protocol is taken. Long transfers reach a share of the
 
 Within a node, engines sum few bytes with a kernel of their own: each rank reads the data of all others at once, or in a
 second pass the sums of the others' shares (vLLM's custom_all_reduce.cuh, which TensorRT-LLM and SGLang have in their
-own versions). The fastest of these and of the rings is taken.
+own versions). The fastest of these and of the rings is taken. Of more than two devices on a bus, without links of
+their own, all transfers are rings: vLLM has no such kernel for them, and the cards share the bridges of the host.
 
 A layout with nodes, by default where a device's links do not join all ranks, has two networks: the links within a node,
 and the network between nodes, which takes what crosses.
@@ -27,25 +28,26 @@ from iomodel.timing.span import Span
 
 
 class Protocol(NamedTuple):
-    """A protocol of NCCL: its start, a step over NVLink and over a network [s], data per byte sent [-], and its most
-    bandwidth [B/s].
+    """A protocol of NCCL: its start, a step over NVLink, over PCIe and over a network [s], data per byte sent [-], and
+    its most bandwidth [B/s].
     """
 
     start: float
     step: float
+    bus_step: float
     network_step: float
     data: float
     most: float = inf
 
-    def rate(self, bandwidth: float) -> float:
-        """Compute the data of a long transfer over links of some bandwidth [B/s]."""
-        return min(self.most, ACHIEVED * self.data * bandwidth)
+    def rate(self, bandwidth: float, share: float) -> float:
+        """Compute the data of a long transfer that reaches a share of the bandwidth of links [B/s]."""
+        return min(self.most, share * self.data * bandwidth)
 
 
 PROTOCOLS = (
-    Protocol(6.6e-6, 0.6e-6, 22e-6, 1 / 2, 141e9),  # LL: a flag of four bytes with every four bytes; llMaxBws
-    Protocol(14e-6, 1.9e-6, 4e-6, 120 / 128),  # LL128: a flag of eight bytes in every 128
-    Protocol(8.4e-6, 3.4e-6, 14e-6, 1.0),  # Simple
+    Protocol(6.6e-6, 0.6e-6, 1e-6, 22e-6, 1 / 2, 141e9),  # LL: a flag of four bytes with every four bytes; llMaxBws
+    Protocol(14e-6, 1.9e-6, 2.5e-6, 4e-6, 120 / 128),  # LL128: a flag of eight bytes in every 128
+    Protocol(8.4e-6, 3.4e-6, 5.7e-6, 14e-6, 1.0),  # Simple
 )
 """Protocols of NCCL, which takes the fastest.
 
@@ -65,6 +67,10 @@ H200; links of B200, twice as fast, did not make the kernels of 2025 faster."""
 ACHIEVED = 0.8
 """Share of the bandwidth of the links that a long transfer reaches [-]: NCCL takes 0.28 ms for 51 MB among eight H100
 (A. Agrawal et al., arXiv:2405.05465, data/profiling)."""
+ON_BUS = (0.55, 0.37)
+"""The same over PCIe, among two devices and among more [-]: sums, exchanges and gathers of 32 to 256 MB in 16 bits on
+RTX PRO 6000 of one node (aiconfigurator 0.12.0, nccl_perf; 0.40 to 0.59 among two, 0.29 to 0.40 among four and eight).
+Two L40S reach 0.63 to 0.7; four and eight on a host that passes their data through its memory 0.16 and 0.05."""
 ONE_NODE = Layout()
 SECONDS = attrgetter("seconds")
 
@@ -93,6 +99,23 @@ def link(device: Hardware) -> float:
         f"interconnect: {device.label} has no link on file; tensor_parallel, pipeline_parallel and "
         "expert_parallel above 1 need interconnect.per_direction"
     )
+
+
+def reached(device: Hardware, ranks: int) -> float:
+    """Return the share of the links that a long transfer among some ranks reaches [-].
+
+    >>> from iomodel.devices.device import hardware
+    >>> reached(hardware("h100-sxm5"), 8), reached(hardware("l4"), 2), reached(hardware("l4"), 4)
+    (0.8, 0.55, 0.37)
+    """
+    return ON_BUS[ranks > 2] if on_bus(device) else ACHIEVED
+
+
+@per_device
+def on_bus(device: Hardware) -> bool:
+    """Check that a device reaches others over PCIe alone."""
+    links = device.interconnect
+    return not any(figure is not None and figure.value for figure in (links.per_direction, links.total))
 
 
 def has_link(device: Hardware) -> bool:
@@ -141,10 +164,11 @@ def all_reduce(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
     steps, nodes = 2 * (ranks - 1), layout.nodes(ranks)
     between = -(-2 * (nodes - 1) * size // ranks)
     around = -(-steps * size // ranks)
-    ring = _fastest(device, around - between, steps, between, 2 * (nodes - 1), layout, at_once=True)
-    if nodes > 1:
+    ring = _fastest(device, ranks, around - between, steps, between, 2 * (nodes - 1), layout, at_once=True)
+    if nodes > 1 or (ranks > 2 and on_bus(device)):
         return ring
-    rate = min(PEERS * link(device), PEER_BANDWIDTH)
+    rate = min(PEERS, reached(device, ranks)) * link(device)
+    rate = min(rate, PEER_BANDWIDTH)
     passes = (((ranks - 1) * size, 1), (around, 2))
     return min((ring, *(_span(read / rate, 0.0, times * PASS) for read, times in passes)), key=SECONDS)
 
@@ -156,14 +180,15 @@ def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
     """
     nodes = layout.nodes(ranks)
     between = (ranks - ranks // nodes) * size // ranks
-    return _fastest(device, -(-(ranks - 1) * size // ranks) - between, 1, between, int(nodes > 1), layout)
+    sent = -(-(ranks - 1) * size // ranks) - between
+    return _fastest(device, ranks, sent, 1, between, int(nodes > 1), layout)
 
 
 def all_gather(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:
     """Time a ring in which every rank gets the `size` bytes of each other rank: half of an all-reduce."""
     nodes = layout.nodes(ranks)
     between = (nodes - 1) * size
-    return _fastest(device, (ranks - 1) * size - between, ranks - 1, between, nodes - 1, layout, at_once=True)
+    return _fastest(device, ranks, (ranks - 1) * size - between, ranks - 1, between, nodes - 1, layout, at_once=True)
 
 
 def passed_on(device: Hardware, inside: int, between: int, layout: Layout) -> Span:
@@ -171,18 +196,19 @@ def passed_on(device: Hardware, inside: int, between: int, layout: Layout) -> Sp
 
     `inside` and `between` are what a rank sends over the links and over the network [B].
     """
-    return _fastest(device, inside, 1, between, int(between > 0), layout)
+    return _fastest(device, layout.devices_per_node or layout.ranks, inside, 1, between, int(between > 0), layout)
 
 
 def send(device: Hardware, size: int, layout: Layout | None = None) -> Span:
     """Time a transfer of `size` bytes to the next stage, over the network of a layout if one is given."""
     if layout is None:
-        return _fastest(device, size, 1)
-    return _fastest(device, 0, 1, size, 1, layout)
+        return _fastest(device, 2, size, 1)
+    return _fastest(device, 2, 0, 1, size, 1, layout)
 
 
 def _fastest(
     device: Hardware,
+    ranks: int,
     sent: int,
     steps: int,
     between: int = 0,
@@ -194,13 +220,16 @@ def _fastest(
 
     `hops` of the steps go to another node.
     """
-    own = link(device) if sent else 1.0
+    own, share = (link(device), reached(device, ranks)) if sent else (1.0, 1.0)
+    bus = sent > 0 and on_bus(device)
     return min(
         (
             _span(
-                sent / protocol.rate(own),
-                between / protocol.rate(layout.network),
-                protocol.start + (steps - hops) * protocol.step + hops * protocol.network_step,
+                sent / protocol.rate(own, share),
+                between / protocol.rate(layout.network, ACHIEVED),
+                protocol.start
+                + (steps - hops) * (protocol.bus_step if bus else protocol.step)
+                + hops * protocol.network_step,
                 at_once,
             )
             for protocol in PROTOCOLS
