@@ -31,6 +31,9 @@ from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Shape, Workload, as_workload
 
+NAMED = 5
+"""Most algorithms that an error names."""
+
 
 def by_time(questions: Sequence[Question], others: Sequence[Absent] = ()) -> Comparison:
     """Estimate each contender that a kernel runs, equal ones once; InfeasibleError if no exact algorithm fits.
@@ -232,7 +235,8 @@ def contenders(
     known = known_options(able, call.direction)
     for option in options:
         if option not in known:
-            raise UnknownKeywordError(f"option of {', '.join(map(str, able))}", option, known)
+            named = [*able] if len(able) <= NAMED else [*[*able][: NAMED - 1], f"{len(able) - NAMED + 1} others"]
+            raise UnknownKeywordError(f"option of {', '.join(map(str, named))}", option, known)
     chosen = [each.choosing(only_taken(each.algorithm, call.direction, options)) for each in able.values()]
     obstacles = [(each, _covered(each) or _unmet(each)) for each in (*chosen, *exact.values())]
     absent = {name_of(each.algorithm): _absent(each, reason) for each, reason in obstacles if reason} if listed else {}

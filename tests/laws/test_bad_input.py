@@ -529,7 +529,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: iomodel.compare(BACKWARD, sram_bytes=5000, splits=2),
-        "option of eager, flash1, flash2, flash3, standard, two_pass, two_products: 'spl",
+        "option of eager, flash1, flash2, flash3, 3 others: 'splits' is unknown; allowed",
     ),
     (lambda: iomodel.compare(W, sram_bytes=5), "algorithm: none fits 5 B of SRAM; the smallest feasible budget is "),
     (lambda: iomodel.theory.crossover("flash2", "flash1", MANY, TILES), "workload: VarlenAttention"),
