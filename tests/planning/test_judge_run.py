@@ -89,6 +89,13 @@ def test_names_of_devices_are_found_with_their_number():
     assert judged.notes[0] == "device l40s for '4xNVIDIA_L40S'"
 
 
+def test_rates_of_replicas_are_those_of_all():
+    """Tokens are those of the requests, and all replicas together serve the load."""
+    figures = {each.name: each.predicted for each in judge_run(HERE / "vllm-l40s.json").figures}
+    assert figures["tokens_per_second"] == pytest.approx(270 * figures["requests_per_second"], rel=0.01)
+    assert 7 < figures["requests_per_second"] <= 10
+
+
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(InputError, match="hardware: the file names no device; allowed: one, such as h100-sxm5"):
         judge_run(HERE / "aiperf.json")

@@ -1,5 +1,6 @@
 """Traces of other programs: each format is read by its columns, in its units, and damaged files are refused."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,17 @@ def test_more_room_never_loses_a_hit(lengths, room):
     fewer, more = (hits(blocks, prompt, blocks_held * 512) for blocks_held in (room, room + 1))
     assert (fewer <= more).all()
     assert (more < prompt).all()
+
+
+@pytest.mark.parametrize("size", [16, 64, 256, 512])
+def test_a_last_block_may_be_short(tmp_path, size):
+    prompts = [size + 1, 2 * size, 2 * size + size // 2 + 1]
+    rows = [{"timestamp": 0, "input_length": prompt, "output_length": 5} for prompt in prompts]
+    for row in rows:
+        row["hash_ids"] = [*range(-(-row["input_length"] // size))]
+    file = tmp_path / "trace.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    assert as_requests(arrivals=file).blocks.tokens == size
 
 
 @pytest.mark.parametrize("policy", ["prefill-first", "chunked"])
