@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import Attention, Layout, PrefixCache
 from iomodel.common.quantities import LIKELY, SUFFIXES, count, quantity
+from iomodel.common.validation import LARGEST, as_integer
 from tests.support.inside import numbers
 
 CHAT = {"prompt": 1000, "output": 100, "load": 1.0}
@@ -90,3 +91,9 @@ def test_a_load_has_a_unit_of_time(text, per_second):
 @pytest.mark.parametrize("text", ["600rpx", "rpm", "-600rpm", "1e3/min", "600/", "600 ms"])
 def test_other_text_is_no_load(text):
     assert quantity("load", text) == text
+
+
+def test_the_largest_integer_is_allowed_and_the_next_is_not():
+    assert as_integer("length", LARGEST) == 10**18
+    with pytest.raises(iomodel.InputError, match=r"allowed: an integer from 1 to 10\^18"):
+        as_integer("length", LARGEST + 1)
