@@ -54,8 +54,7 @@ def test_each_token_crosses_once_to_each_of_its_experts(tensor, ranks):
     layout = Layout(tensor_parallel=tensor, expert_parallel=ranks)
     even = [batch * 2 // spec.layers[0].mlp.experts] * spec.layers[0].mlp.experts
     parts = step(spec, device, batch=batch, q_len=1, kv_len=64, layout=layout, routing=even).parts
-    part, back = [part for part in parts if part.name.startswith("all-to-all")]
-    assert part.seconds == back.seconds
+    (part,) = [part for part in parts if part.name == "all-to-all"]
     sent = batch * 2 * spec.hidden_size * 2 * (ranks - 1) / ranks  # two experts of a token, two bytes of an element
     assert part.seconds / part.times == pytest.approx(fastest(sent / ranks, 1, link(device)), rel=1e-6)
 
@@ -66,8 +65,8 @@ def test_over_a_bus_rows_go_out_in_the_type_of_the_products():
         parts = step(
             "qwen3-30b-a3b", name, batch=1 << 17, q_len=1, kv_len=64, weight_dtype="nvfp4", layout=layout
         ).parts
-        times = {part.name: part.seconds for part in parts if part.name.startswith("all-to-all")}
-        assert times["all-to-all, results"] == pytest.approx(ratio * times["all-to-all, rows of experts"], rel=0.02)
+        times = [part.seconds / part.times for part in parts if part.name == "all-to-all"]  # out and back
+        assert times[-1] == pytest.approx(ratio * times[0], rel=0.02)
 
 
 def test_on_a_bus_more_cards_reach_less_and_sum_in_rings_alone():

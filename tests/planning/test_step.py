@@ -196,7 +196,7 @@ def test_experts_are_shared_out_among_ranks() -> None:
     assert layers["expert up"].times == 4 * 32
     assert layers["expert up"].out_features == 14336 // 2
     apart = step(spec, H100, batch=64, q_len=1, kv_len=64, layout=Layout(expert_parallel=8))
-    assert parts(apart, "all-to-all, rows of experts")[0].times == parts(apart, "all-to-all, results")[0].times == 32
+    assert parts(apart, "all-to-all")[0].times == 64  # out and back in 32 layers
     assert not parts(apart, "all-reduce")
     alone = step(spec, H100, batch=64, q_len=1, kv_len=64)
     assert parts(apart, "expert up" if parts(apart, "expert up") else "expert gate up")[0].hbm_bytes < (

@@ -120,7 +120,7 @@ def _experts(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Pa
     sent = skew * rows_sent * row
     if layout.data_parallel > 1:
         size = round(sent * element)
-        yield "all-to-all, rows of experts", "communication", all_to_all(at.clock.device, layout.ranks, size, layout)
+        yield "all-to-all", "communication", all_to_all(at.clock.device, layout.ranks, size, layout)
     rows = sum(tokens_each * count for tokens_each, count in expert_groups)
     if rows:
         if at.serves:
@@ -129,7 +129,7 @@ def _experts(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Pa
         yield from _two_layers(at, mlp, "expert ", rows, expert_groups, row, width, weights)
     if layout.data_parallel > 1:
         size = round(sent * ELEMENT_SIZE[at.dtype])
-        yield "all-to-all, results", "communication", all_to_all(at.clock.device, layout.ranks, size, layout)
+        yield "all-to-all", "communication", all_to_all(at.clock.device, layout.ranks, size, layout)
     yield at.rowwise("add up experts", "combine_experts", row, mlp.experts_per_token)
     for name, width_in, width_out in mlp.latent_projections(at.hidden)[1:]:
         yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))

@@ -93,7 +93,7 @@ class Forward(StepSetting):
         """Replace the exchange of rows by one that sends them once to each node, in fp8 to the experts at fp8."""
         layout, sizes = self.layout, [1 if self.linear_dtype == "fp8" else 2, 2]
         for part in parts:
-            if not part[0].startswith(EXCHANGE) or self.nodes_per_token is None:
+            if part[0] != EXCHANGE or self.nodes_per_token is None:
                 yield part
                 continue
             row = sizes.pop(0) * self.tokens * (mlp.latent_size or self.hidden) // layout.tensor_parallel
