@@ -30,9 +30,14 @@ def command_meant(word: str, names: Collection[str]) -> str:
     return synonyms.same(word, [*names, "--help", "--version"], synonyms.COMMANDS) or word
 
 
+def forms(parameters: Iterable[Any]) -> list[str]:
+    """List the spellings of the parameters of a command."""
+    return [form for parameter in parameters for form in (*parameter.opts, *parameter.secondary_opts)]
+
+
 def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
     """Replace the options that a command lacks by those of its parameters that mean the same."""
-    options = {spelling for parameter in parameters for spelling in (*parameter.opts, *parameter.secondary_opts)}
+    options = {*forms(parameters)}
     arguments = {form for name in options if not name.startswith("-") for form in (name, f"{name}s")}
     rest, written = list(reversed(words)), list[str]()
     while rest:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from iomodel.cli.commands import COMMANDS, Commands
+from iomodel.cli.spellings import forms
 from iomodel.devices.device import names_meant
 from iomodel.errors import UnknownNameError, nearest_names, shown_name
 from iomodel.errors.synonyms import absence, meant
@@ -35,7 +36,7 @@ def usage_fault(error: Any) -> str:
         takes = str(getattr(parameter, "help", None) or f"see {help_page}").rstrip(".")
         return f"{parameter.name}: not given, but required; allowed: {takes[:1].lower()}{takes[1:]}"
     extra = EXTRA.fullmatch(message)
-    if extra and "--hardware" in _spellings(context) and names_meant(extra[1]):
+    if extra and "--hardware" in forms(context.command.params) and names_meant(extra[1]):
         return f"{shown_name(extra[1])}: given without an option; did you mean --hardware {extra[1]}?"
     switch = _switch_before(extra, context)
     if switch:
@@ -44,11 +45,6 @@ def usage_fault(error: Any) -> str:
     if commands and command:
         return str(UnknownNameError("command", literal_eval(command[1]), commands))
     return f"{message}; allowed: {', '.join(commands) if commands else f'see {help_page}'}"
-
-
-def _spellings(context: Any) -> list[str]:
-    """List the spellings of the options of a command."""
-    return [form for taker in context.command.params for form in (*taker.opts, *taker.secondary_opts)]
 
 
 def _switch_before(extra: re.Match[str] | None, context: Any) -> str | None:
@@ -63,7 +59,7 @@ def _unknown_option(option: str, context: Any) -> str:
     """Describe an option that a command lacks: an option with such a value, one of another command, or the nearest."""
     name = option.lstrip("-").partition("=")[0]
     parameters = [parameter for parameter in context.command.params if parameter.opts[0].startswith("--")]
-    known = [spelling.lstrip("-") for taker in parameters for spelling in (*taker.opts, *taker.secondary_opts)]
+    known = [form.lstrip("-") for form in forms(parameters)]
     likely = meant(name, [other.replace("-", "_") for other in known])
     if likely:
         return f"no option of {context.command_path}; did you mean {_options(likely)}?"
