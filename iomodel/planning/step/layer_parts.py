@@ -116,20 +116,17 @@ def _experts(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Pa
         expert_groups = busiest(at.routing, layout.expert_parallel, layout.redundant_experts)
     weights = at.type_of(layer, "expert up")
     yield from at.quantised("quantise for experts", weights, row)
-    rows_sent, element = sent_to_experts(mlp, at, weights)
-    sent = skew * rows_sent * row
-    if layout.data_parallel > 1:
-        size = round(sent * element)
-        yield "all-to-all", "communication", all_to_all(at.clock.device, layout.ranks, size, layout)
+    there, back = exchanges(mlp, at, weights, skew * row) if layout.data_parallel > 1 else (None, None)
+    if there is not None:
+        yield "all-to-all", "communication", there
     rows = sum(tokens_each * count for tokens_each, count in expert_groups)
     if rows:
         if at.serves:
             yield from ordered(mlp, at, rows, weights)
         width = mlp.expert_intermediate_size // layout.expert_width
         yield from _two_layers(at, mlp, "expert ", rows, expert_groups, row, width, weights)
-    if layout.data_parallel > 1:
-        size = round(sent * ELEMENT_SIZE[at.dtype])
-        yield "all-to-all", "communication", all_to_all(at.clock.device, layout.ranks, size, layout)
+    if back is not None:
+        yield "all-to-all", "communication", back
     yield at.rowwise("add up experts", "combine_experts", row, mlp.experts_per_token)
     for name, width_in, width_out in mlp.latent_projections(at.hidden)[1:]:
         yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
@@ -138,19 +135,23 @@ def _experts(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Pa
         yield from at.beside(_shared(layer, mlp, at))
 
 
-def sent_to_experts(mlp: MLPLayer, at: StepSetting, weights: str) -> tuple[float, float]:
-    """Compute the rows that a rank sends to others with experts, for its share of the tokens, and bytes of an element.
+def exchanges(mlp: MLPLayer, at: StepSetting, weights: str, row: float) -> tuple[Span, Span]:
+    """Time the exchange of rows before the products of experts, and that of their results; `row` has as many elements.
 
     Between cards on a bus, engines send a token once to each rank that has one or more of its experts, in the type of
     the products. Over links the kernels of 2025 take the time of a row for each expert in 16 bits: DeepEP and
     TensorRT-LLM's send 130 to 430 GB/s of the rows without copies, and a dispatch in nvfp4 among eight B200 takes 3.3
     ms where one in bf16 takes 3.6 (aiconfigurator 0.12.0, moe_a2a_perf and trtllm_alltoall_perf, 16,384 tokens).
     """
-    tokens, width = at.tokens / at.layout.tensor_parallel, ELEMENT_SIZE[at.dtype]
-    if not at.serves or not on_bus(at.clock.device):
-        return tokens * mlp.experts_per_token, width
-    ranks = approximate_experts_hit(at.layout.expert_parallel, 1, mlp.experts_per_token)
-    return tokens * ranks, at.product_size(weights)
+    layout, device = at.layout, at.clock.device
+    copies: float = mlp.experts_per_token
+    sizes: list[float] = [ELEMENT_SIZE[at.dtype]] * 2
+    if at.serves and on_bus(device):
+        copies = approximate_experts_hit(layout.expert_parallel, 1, mlp.experts_per_token)
+        sizes[0] = at.product_size(weights)
+    elements = at.tokens / layout.tensor_parallel * copies * row
+    there, back = (all_to_all(device, layout.ranks, round(elements * size), layout) for size in sizes)
+    return there, back
 
 
 def _shared(layer: DecoderLayer, mlp: MLPLayer, at: StepSetting) -> Iterator[Part]:

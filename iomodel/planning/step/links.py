@@ -43,6 +43,10 @@ class Protocol(NamedTuple):
         """Compute the data of a long transfer that reaches a share of the bandwidth of links [B/s]."""
         return min(self.most, share * self.data * bandwidth)
 
+    def latency(self, steps: int, hops: int, bus: bool) -> float:
+        """Compute the start and the steps of a transfer, `hops` more of which cross a network [s]."""
+        return self.start + steps * (self.bus_step if bus else self.step) + hops * self.network_step
+
 
 PROTOCOLS = (
     Protocol(6.6e-6, 0.6e-6, 1e-6, 22e-6, 1 / 2, 141e9),  # LL: a flag of four bytes with every four bytes; llMaxBws
@@ -167,8 +171,7 @@ def all_reduce(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
     ring = _fastest(device, ranks, around - between, steps, between, 2 * (nodes - 1), layout, at_once=True)
     if nodes > 1 or (ranks > 2 and on_bus(device)):
         return ring
-    rate = min(PEERS, reached(device, ranks)) * link(device)
-    rate = min(rate, PEER_BANDWIDTH)
+    rate = min(min(PEERS, reached(device, ranks)) * link(device), PEER_BANDWIDTH)
     passes = (((ranks - 1) * size, 1), (around, 2))
     return min((ring, *(_span(read / rate, 0.0, times * PASS) for read, times in passes)), key=SECONDS)
 
@@ -227,9 +230,7 @@ def _fastest(
             _span(
                 sent / protocol.rate(own, share),
                 between / protocol.rate(layout.network, ACHIEVED),
-                protocol.start
-                + (steps - hops) * (protocol.bus_step if bus else protocol.step)
-                + hops * protocol.network_step,
+                protocol.latency(steps - hops, hops, bus),
                 at_once,
             )
             for protocol in PROTOCOLS
