@@ -109,6 +109,18 @@ FORMATS = (
         SERVE,
     ),
     Format(
+        "vllm bench throughput",
+        ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second"),
+        {"requests": "num_requests"},
+        _figures(requests_per_second="requests_per_second"),
+    ),
+    Format(
+        "sglang.bench_offline_throughput",
+        ("successful_requests", "request_throughput", "total_output_tokens"),
+        {**SERVE_SETTING, "requests": "successful_requests"},
+        _figures(tokens_per_second="output_throughput", requests_per_second="request_throughput"),
+    ),
+    Format(
         "trtllm-bench",
         ("performance.system_output_throughput_tok_s", "world_info"),
         {
@@ -173,6 +185,15 @@ PRINTED = (
     Line(r"Mean TPOT \(ms\):" + NUMBER, "tpot", MS),
     Line(r"--(?:tp|tp-size|tensor-parallel-size)[ =]+(\d+)", "tensor_parallel"),
 )
+OFFLINE = (
+    Line(r"--num-prompts[ =]+(\d+)", "requests"),
+    Line(r"Throughput:" + NUMBER + " requests/s", "requests_per_second"),
+    Line(r"tokens/s," + NUMBER + " output tokens/s", "tokens_per_second"),
+    Line(r"Total num prompt tokens:" + NUMBER, "tokens_in"),
+    Line(r"Total num output tokens:" + NUMBER, "tokens_out"),
+    *(line for line in PRINTED if line.name == "tensor_parallel"),
+)
+"""Lines that `vllm bench throughput` prints, below its command."""
 THROUGHPUT = (
     Line(r"Number of requests:" + NUMBER, "requests"),
     Line(r"Number of concurrent requests:" + NUMBER, "clients"),
@@ -219,6 +240,8 @@ STARTED = (
 )
 LOGS = (
     ("a printed result", "Serving Benchmark Result", PRINTED),
+    ("sglang.bench_offline_throughput", "Offline Throughput Benchmark Result", PRINTED),
+    ("vllm bench throughput", " output tokens/s", OFFLINE),
     ("trtllm-bench", "Total Output Throughput (tokens/sec)", THROUGHPUT),
     ("MLPerf", "MLPerf Results Summary", MLPERF),
     ("a start of vLLM", "KV cache", STARTED),
@@ -238,6 +261,8 @@ COUNTED = frozenset(
     }
 )  # fmt: skip
 """Settings that are whole numbers."""
+REAL = frozenset({"load", "memory_utilization"})
+"""Settings that are other numbers; a rate of "inf", the default of vLLM and SGLang, is none."""
 WORDS = (
     (r"(?:model_path|model)['\"]?[=:]\s*['\"]([^'\"]+)['\"]", "model"),
     (r"(?:--model(?:-path)?[ =]|(?m:^)Model:)[ \t]*([^\s'\"\\]+)", "model"),
@@ -255,8 +280,8 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
     Parameters
     ----------
     path : str or Path
-        What `vllm bench serve`, `sglang.bench_serving`, `trtllm-bench`, genai-perf, AIPerf, InferenceMAX or MLPerf
-        write, or print; or the log of vLLM or SGLang.
+        What `vllm bench`, `sglang.bench_serving`, `sglang.bench_offline_throughput`, `trtllm-bench`, genai-perf,
+        AIPerf, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
 
     Raises
     ------
@@ -328,8 +353,9 @@ def _of_log(text: str) -> BenchmarkRun:
     found = next(((source, lines) for source, word, lines in LOGS if word in text), None)
     if found is None:
         raise InputError(
-            "file: no result and no log of a known program; allowed: what vllm bench serve, sglang.bench_serving, "
-            "trtllm-bench, AIPerf, InferenceMAX or MLPerf write, or the start of vLLM or SGLang"
+            "file: no result and no log of a known program; allowed: what vllm bench, sglang.bench_serving, "
+            "sglang.bench_offline_throughput, trtllm-bench, AIPerf, InferenceMAX or MLPerf write, or the start of vLLM "
+            "or SGLang"
         )
     source, lines = found
     numbers: dict[str, float] = {}
@@ -373,8 +399,8 @@ def _run(source: str, setting: Mapping[str, Any], measured: Mapping[str, float])
         number = _number(value)
         if name in COUNTED and number is not None and 0.5 <= number < MOST:
             read.setdefault(name, round(number))
-        elif name in ("load", "memory_utilization") and number is not None and 0 < number < MOST:
+        elif name in REAL and number is not None and 0 < number < MOST:
             read[name] = number
-        elif isinstance(value, str) and value and name not in COUNTED and len(value) < 500:
+        elif isinstance(value, str) and value and name not in COUNTED | REAL and len(value) < 500:
             read[name] = value
     return BenchmarkRun(source, read, dict(measured))

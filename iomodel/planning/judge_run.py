@@ -31,7 +31,13 @@ from iomodel.planning.step.step_arguments import PRECISIONS, as_model
 SHARE_OF_PARTS = 0.03
 """Tolerance of the parts of memory of an engine, as tests hold them to public start-up logs [-]."""
 MOST_SIMULATED = 400
-"""Most requests of a simulation; longer runs have the same means."""
+"""Most random arrivals of a simulation; longer runs have the same means."""
+FEW_TURNS = 4
+"""Requests per client below which the start and the end of a run are a large part of it [-]."""
+OFFLINE = {
+    "trtllm-bench": "tensorrt-llm", "vllm bench throughput": "vllm", "sglang.bench_offline_throughput": "sglang",
+}  # fmt: skip
+"""Programs that run an engine of their own."""
 BETTER = 1.1
 """Ratio of rates from which a change is worth a try [-]."""
 FIGURES = {
@@ -232,14 +238,15 @@ def judge_run(
 ) -> JudgedRun:
     """Judge the result of a benchmark, or the start-up log of an engine, by a plan of the same set-up.
 
-    The arguments replace what the file states, or add what it lacks. A closed loop of clients is planned, random
-    arrivals are simulated, and a start-up log is compared with the memory of the engine.
+    The arguments replace what the file states, or add what it lacks. A closed loop of clients is planned; random
+    arrivals, and runs with fewer than four requests per client, such as one whose requests are all there at its start,
+    are simulated; a start-up log is compared with the memory of the engine.
 
     Parameters
     ----------
     file : str or Path
-        What `vllm bench serve`, `sglang.bench_serving`, `trtllm-bench`, genai-perf, AIPerf, InferenceMAX or MLPerf
-        write, or print; or the log of vLLM or SGLang.
+        What `vllm bench`, `sglang.bench_serving`, `sglang.bench_offline_throughput`, `trtllm-bench`, genai-perf,
+        AIPerf, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
     hardware : Hardware or str, optional
         The device.
     layout : Layout, optional
@@ -319,20 +326,23 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     }
     engine: str | None = OTHER_NAMES.get(str(stated.get("engine")), str(stated.get("engine")))
     if engine not in ENGINES:
-        engine = "tensorrt-llm" if run.source == "trtllm-bench" else None
+        engine = OFFLINE.get(run.source)
     if engine is not None:
         service["engine"] = engine
     service |= _types(stated, engine, notes)
-    load = stated.get("load")
+    load, requests = stated.get("load"), stated.get("requests")
+    clients = stated.get("clients") or (None if load or started else requests or 1)
+    if run.source == "trtllm-bench" and requests and clients == run.setting.get("clients", 0) >= requests / 2:
+        clients = requests  # the mean in flight, at least half of requests that are all there at the start
     setup = Setup(
         model=named,
         device=device,
         layout=used,
         prompt=stated.get("prompt") or max(1, stated.get("context", 4096) - 1),
         output=stated.get("output") or 1,
-        clients=stated.get("clients") or (None if load or started else stated.get("requests") or 1),
+        clients=clients,
         load=load,
-        requests=stated.get("requests"),
+        requests=requests,
         replicas=copies,
         service=service,
         started=started,
@@ -405,7 +415,13 @@ class Planned(NamedTuple):
 def _planned(setup: Setup) -> Planned:
     if setup.started:
         return _of_memory(setup)
-    return _of_clients(setup) if setup.load is None else _of_arrivals(setup)
+    return _simulated(setup) if setup.load is not None or _short(setup) else _of_clients(setup)
+
+
+def _short(setup: Setup) -> bool:
+    """Tell whether the clients of a closed loop have few requests each, in a layout that can be simulated."""
+    few = setup.requests is not None and setup.requests < FEW_TURNS * (setup.clients or 1)
+    return few and setup.requests != 1 and setup.layout.pipeline_parallel == 1
 
 
 def _of_clients(setup: Setup) -> Planned:
@@ -426,14 +442,19 @@ def _of_clients(setup: Setup) -> Planned:
     )
 
 
-def _of_arrivals(setup: Setup) -> Planned:
-    """Simulate random arrivals at one of the replicas."""
-    assert setup.load is not None
+def _simulated(setup: Setup) -> Planned:
+    """Simulate random arrivals at one of the replicas, or a closed loop from its start to its end."""
+    requests, clients = (
+        None if each is None else max(1, -(-each // setup.replicas)) for each in (setup.requests, setup.clients)
+    )
+    most = None if setup.load is None else clients
+    if setup.load is None:
+        arrivals: dict[str, Any] = {"concurrency": clients, "requests": requests}
+    else:
+        arrivals = {"load": setup.load / setup.replicas, "requests": min(requests or MOST_SIMULATED, MOST_SIMULATED)}
     answer = simulate(
-        setup.model, setup.device, prompt=setup.prompt, output=setup.output, load=setup.load / setup.replicas,
-        requests=max(1, min(-(-(setup.requests or MOST_SIMULATED) // setup.replicas), MOST_SIMULATED)),
-        batch=None if setup.clients is None else -(-setup.clients // setup.replicas),
-        layout=setup.layout, **setup.service,
+        setup.model, setup.device, prompt=setup.prompt, output=setup.output, batch=most, layout=setup.layout,
+        **arrivals, **setup.service,
     )  # fmt: skip
     spec = as_model(setup.model)
     batch = max(1, round(answer.mean_batch))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError, UnknownNameError, plan
+from iomodel import InputError, UnknownNameError, plan, simulate
 from iomodel.planning.benchmark_files import read_benchmark
 from iomodel.planning.judge_run import judge_run
 from iomodel.planning.step.layout import Layout
@@ -24,6 +24,10 @@ READ = {
     "inferencemax-mi355x.json": ({"hardware": "mi355x", "clients": 16}, {"ttft": 2.840227181401133}),
     "mlperf_log_summary.txt": ({"load": 85.3}, {"ttft": 0.412345678, "tokens_per_second": 24965.47}),
     "sglang.jsonl": ({"engine": "sglang", "load": 5.0, "clients": 256, "prompt": 302}, {"tpot": 11.808901276564441e-3}),
+    "sglang-offline-printed.txt": (
+        {"model": "deepseek-ai/DeepSeek-R1", "requests": 2000, "prompt": 313, "output": 194, "tensor_parallel": 16},
+        {"requests_per_second": 5.71, "tokens_per_second": 1109.45},
+    ),
     "sglang-start.log": ({"tensor_parallel": 4, "memory_utilization": 0.93}, {"kv_tokens": 367404}),
     "mlperf-a30-summary.txt": ({}, {"ttft": 50.385872554, "tpot": 21.964703e-3, "tokens_per_second": 44.52}),
     "sglang-printed.txt": ({"engine": "sglang", "clients": 256, "prompt": 508, "output": 517}, {"tpot": 21.74e-3}),
@@ -40,6 +44,10 @@ READ = {
     ),
     "vllm-l40s.json": ({"hardware": "4xNVIDIA_L40S", "load": 10.0, "prompt": 999, "output": 270}, {"tpot": 0.01357800}),
     "vllm-l40s-printed.txt": ({"load": 30.0, "requests": 900}, {"ttft": 73.23e-3, "requests_per_second": 22.18}),
+    "vllm-throughput-printed.txt": (
+        {"model": "LiquidAI/LFM2.5-350M", "requests": 512, "prompt": 512, "output": 256},
+        {"requests_per_second": 70.77, "tokens_per_second": 18116.77},
+    ),
     "vllm-start.log": ({"tensor_parallel": 4, "context": 40960}, {"kv_bytes": 8.11 * 2**30, "kv_tokens": 178880}),
 }
 """Parts of the set-up and figures, read off the files by hand."""
@@ -62,6 +70,28 @@ def test_a_closed_loop_is_the_plan_of_its_clients():
     assert figures["ttft"].predicted == planned.ttft
     assert figures["tokens_per_second"].predicted == planned.tokens_per_second
     assert [each.error for each in judged.changes] == sorted(each.error for each in judged.changes)
+
+
+def test_a_run_with_few_requests_per_client_is_simulated(tmp_path):
+    """Its start and its end count, and requests that are all there at the start wait for each other."""
+    file = tmp_path / "run"
+    setting = {"prompt": 256, "output": 64, "layout": Layout(), "engine": "vllm"}
+    waits = {}
+    for requests, clients in ((48, None), (96, None), (95, 24), (96, 24)):
+        run = {"model_id": "llama-3.1-8b", "backend": "vllm", "request_rate": "inf", "max_concurrency": clients,
+               "completed": requests, "total_input_tokens": 256 * requests, "total_output_tokens": 64 * requests,
+               "mean_ttft_ms": 100.0, "mean_tpot_ms": 10.0, "request_throughput": 9.0}  # fmt: skip
+        file.write_text(json.dumps(run), encoding="utf-8")
+        found = {each.name: each.predicted for each in judge_run(file, "h100-sxm5").figures}
+        if requests < 4 * (clients or requests):
+            ran = simulate("llama-3.1-8b", "h100-sxm5", concurrency=clients or requests, requests=requests, **setting)
+            expected = {"ttft": ran.ttft.mean, "tpot": ran.tpot.mean, "requests_per_second": ran.requests_per_second}
+        else:
+            held = plan("llama-3.1-8b", "h100-sxm5", clients=clients, count=1, **setting)
+            expected = {"ttft": held.ttft, "tpot": held.tpot, "requests_per_second": held.requests_per_second}
+        assert found == expected
+        waits[requests, clients] = found["ttft"]
+    assert waits[95, 24] < waits[48, None] < waits[96, None]
 
 
 def test_a_change_that_the_run_had_is_found(tmp_path):
