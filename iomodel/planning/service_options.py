@@ -198,7 +198,8 @@ class RequestOptions(TypedDict, total=False):
     load : float, optional
         Rate of Poisson arrivals [1/s].
     requests : int, optional
-        Number of requests; by default all rows of a trace that is replayed, else 1000.
+        Number of requests; by default all rows of a trace that is replayed, else 1000. Without a trace, `concurrency`
+        and `load`, all are there at the start, as in an offline batch.
     scale : float
         Factor on the rate of the arrivals of a trace: 2 halves the times between them.
     seed : int

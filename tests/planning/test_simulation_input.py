@@ -37,12 +37,22 @@ def test_lengths_are_drawn_from_a_trace_by_the_seed():
     assert 60 < longer < 140
 
 
+def test_requests_alone_are_all_there_at_the_start():
+    """Each waits for those before it, and the engine is never idle."""
+    asked = {"prompt": 900, "output": 20, "batch": 8}
+    run = simulate(TINY, H100, requests=40, **asked)
+    assert run == simulate(TINY, H100, requests=40, concurrency=40, **asked)
+    assert run.busy_seconds == run.seconds
+    assert run.seconds <= run.latency.largest < 1.1 * run.seconds
+    assert run.ttft.largest > 3 * simulate(TINY, H100, requests=40, concurrency=8, **asked).ttft.largest
+
+
 # What is refused
 
 ROWS = {"arrival": [0.0, 1.0, 2.0], "prompt": [8, 8, 8], "output": [2, 2, 2]}
 FAULTS = [
     ({"load": 0}, InputError, "load: 0 given; allowed: a number above 0"),
-    ({"load": None}, InputError, "concurrency: none given; allowed: one of concurrency, load and trace"),
+    ({"load": None, "requests": None}, InputError, "concurrency: none given; allowed: one of concurrency, load and trace"),
     ({"concurrency": 2}, InputError, "load: 1 given with concurrency = 2"),
     ({"prompt": None}, InputError, "prompt: none given; allowed: a number of tokens, or a trace"),
     ({"arrivals": ROWS}, InputError, "prompt: given with a trace"),

@@ -105,8 +105,12 @@ def as_requests(**given: Unpack[RequestOptions]) -> Requests:
         if prompt is None or output is None:
             field = "prompt" if prompt is None else "output"
             raise InputError(f"{field}: none given; allowed: a number of tokens, or a trace with a column {field}")
-        if not drawn:
-            raise InputError("concurrency: none given; allowed: one of concurrency, load and trace")
+        if not drawn and count is None:
+            raise InputError(
+                "concurrency: none given; allowed: one of concurrency, load and trace, or requests alone, which are "
+                "all there at the start"
+            )
+        clients = count if clients is None and rate is None else clients
         lengths = [_tokens("prompt", prompt), _tokens("output", output)]
         count = count or DEFAULT_REQUESTS
         arrival, rows = None, None

@@ -149,6 +149,7 @@ class Simulation(Result, Tabular):
         where = f"{self.model} on {self.hardware} ({layout_text(self.layout)})"
         title = f"{where}: {self.requests:,} requests, {self._source()}"
         rows = [
+            ("time to the last token", seconds(self.seconds)),
             ("output tokens/s", f"{self.tokens_per_second:,.0f}"),
             ("requests/s", rate(self.requests_per_second)),
             ("utilisation", f"{100 * self.utilization:.1f} %"),
