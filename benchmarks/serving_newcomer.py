@@ -1,9 +1,9 @@
 """Published serving figures as a newcomer asks for them: one call of `plan`, with what the row states of its set-up.
 
-The layout, the number of devices and the lengths are those of the row, the clients are `clients` where the first token
-of a server is asked and else `batch`, weights have the precision of the row, and under TensorRT-LLM with weights in 8
-or 4 bits the cache is in fp8. Nothing else is given, and the engine only on request. A training step is asked with the
-options of its row.
+The layout, the number of devices and the lengths are those of the row, the clients of a server are `clients` (those
+that do not fit wait, as in the engine) and the requests of a rate `batch`, weights have the precision of the row, and
+under TensorRT-LLM with weights in 8 or 4 bits the cache is in fp8. Nothing else is given, and the engine only on
+request. A training step is asked with the options of its row.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def arguments(row: dict[str, str], named: bool = False) -> dict[str, Any]:
     if row.get("memory_utilization"):
         asked["memory_utilization"] = float(row["memory_utilization"])
     if row["concurrency"] and kind(row) not in ("hybrid rate",):
-        asked["clients" if row["kind"] == "served ttft" else "batch"] = int(row["concurrency"])
+        asked["clients" if row["kind"] in ("served ttft", "tpot") else "batch"] = int(row["concurrency"])
     if named:
         asked["engine"] = ENGINES.get(engine(row))
     return asked

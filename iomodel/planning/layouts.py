@@ -142,7 +142,7 @@ def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleErr
     if memory.fits:
         return InfeasibleError(
             f"batch: {batch:,} requests of {service.tokens:,} tokens given; allowed: at most {memory.fits:,}, which "
-            f"fit a replica ({where})",
+            f"fit a replica ({where}); of clients = {batch:,} in a plan, the others wait",
             least=memory.needed(batch),
             unit="B",
         )

@@ -68,3 +68,9 @@ def test_a_table_counts_a_refused_row_as_an_error_of_100_percent():
     row = {"value": "2.0"}
     answered, refused = Asked(row, 2.2), Asked(row, None, "too small")
     assert list(table([answered, refused], lambda _: "all")) == ["| all | 2 | 1 | 55.0 % | 91.0 % | +10.0 % |"]
+
+
+def test_clients_of_a_time_per_token_may_wait():
+    row = next(row for row in rows(("open",)) if row["id"] == "s0002")  # 16 clients, of whom 14 fit
+    assert arguments(row)["clients"] == 16
+    assert 0 < predicted(row) < 1

@@ -52,7 +52,7 @@ def test_requests_alone_are_all_there_at_the_start():
 ROWS = {"arrival": [0.0, 1.0, 2.0], "prompt": [8, 8, 8], "output": [2, 2, 2]}
 FAULTS = [
     ({"load": 0}, InputError, "load: 0 given; allowed: a number above 0"),
-    ({"load": None, "requests": None}, InputError, "concurrency: none given; allowed: one of concurrency, load and trace"),
+    ({"load": None, "requests": None}, InputError, "concurrency: none given; allowed: one of concurrency, load and"),
     ({"concurrency": 2}, InputError, "load: 1 given with concurrency = 2"),
     ({"prompt": None}, InputError, "prompt: none given; allowed: a number of tokens, or a trace"),
     ({"arrivals": ROWS}, InputError, "prompt: given with a trace"),
