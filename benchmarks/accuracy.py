@@ -11,7 +11,7 @@ curve counts; those left out are listed with the reason.
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
 judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
-GB300 and an H200; with --gathered those of published_4.csv, of public threads and repositories.
+GB300 and an H200; with --gathered those of published_4.csv and published_5.csv, of public threads and repositories.
 """
 
 from __future__ import annotations
@@ -326,9 +326,18 @@ def asked(row: dict[str, str]) -> Asked | None:
         return Asked(row, newcomer, None)
 
 
-def machines(role: str, name: str = "published_2.csv") -> list[Asked]:
-    """Ask for the rows of a file in one role, those of calls that a kernel runs."""
-    return [one for row in rows(name) if row["role"] == role for one in [asked(row)] if one is not None]
+OTHERS = {
+    "machines": ("published_2.csv",),
+    "cudnn": ("published_3.csv",),
+    "gathered": ("published_4.csv", "published_5.csv"),
+}
+"""Files of other machines by the option that asks for them."""
+
+
+def machines(role: str, *names: str) -> list[Asked]:
+    """Ask for the rows of files in one role, those of calls that a kernel runs; by default of published_2.csv."""
+    listed = [row for name in names or OTHERS["machines"] for row in rows(name) if row["role"] == role]
+    return [one for row in listed for one in [asked(row)] if one is not None]
 
 
 def shares_of(working: list[Asked]) -> dict[tuple[str, str], float]:
@@ -401,7 +410,7 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working rows of published_2.csv, _3.csv and _4.csv, as told where they state their kernel, the
+    The rows are the working rows of published_2.csv to published_5.csv, as told where they state their kernel, the
     calibration rows of FlashAttention-2 and -3, asked with default options, and the working half of a measured GPU:
     attention in PyTorch whose kernel is declared, and products in bf16. Of n distances between the logarithms of a
     predicted and a measured time, the one at 0.8 (n + 1) counts, the larger neighbour where that lies between two; rows
@@ -411,7 +420,7 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
 
     known = [
         (one.place, found.seconds / one.measured)
-        for one in (*working, *machines("working", "published_3.csv"), *machines("working", "published_4.csv"))
+        for one in (*working, *machines("working", *OTHERS["cudnn"], *OTHERS["gathered"]))
         for found in [one.told if one.row["implementation"] and one.told is not None else one.newcomer]
         if "block scales" not in one.row["note"]  # which no call states
     ]
@@ -468,7 +477,7 @@ def main() -> None:
     parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
     parser.add_argument("--cudnn", action="store_true", help="with --machines: the rows of published_3.csv")
-    parser.add_argument("--gathered", action="store_true", help="with --machines: the rows of published_4.csv")
+    parser.add_argument("--gathered", action="store_true", help="with --machines: those of public threads")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
@@ -482,10 +491,11 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        name = "published_4.csv" if given.gathered else "published_3.csv" if given.cudnn else "published_2.csv"
-        working = machines("working", name)
-        shown = machines("judging", name) if given.judging else working
-        every = sum(row["role"] == ("judging" if given.judging else "working") for row in rows(name))
+        names = OTHERS["gathered" if given.gathered else "cudnn" if given.cudnn else "machines"]
+        working = machines("working", *names)
+        role = "judging" if given.judging else "working"
+        shown = machines(role, *names) if given.judging else working
+        every = sum(row["role"] == role for name in names for row in rows(name))
         print(f"{every - len(shown)} of {every} rows are left out: no kernel on file runs the call")
         for line in [*machine_table(shown, working), *(each_row(working) if given.each else ())]:
             print(line)
