@@ -218,6 +218,7 @@ def _residency(layout: Residency) -> dict[str, Any]:
         **{part.name: getattr(layout, part.name) for part in fields(layout) if part.name not in skipped},
         "shipped": layout.shipped,
         "shrinks": layout.shrinks,
+        "accumulates": layout.accumulates,
         "shared_axes": [[sorted(axes), dtype] for axes, dtype in layout.shared_axes],
         "operand_axes": sorted(map(sorted, layout.operand_axes)),
         "result_axes": sorted(map(sorted, layout.result_axes)),

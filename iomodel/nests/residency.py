@@ -183,6 +183,11 @@ class Residency(Record):
         return any(each < 0 if isinstance(each, int) else bool(each.is_negative) for each in copies)
 
     @property
+    def accumulates(self) -> bool:
+        """True if products accumulate in tensor memory."""
+        return len(self.tensor) > 0
+
+    @property
     def shared_axes(self) -> tuple[tuple[frozenset[str], str | None], ...]:
         """The axes of each tile in shared memory, and its dtype where that is not the tensor's."""
         tiles = [tile for part in self.shared for tile in _tiles(part)]

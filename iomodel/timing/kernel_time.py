@@ -417,6 +417,8 @@ def _on_sms(
     if demand.ordered and not execution.slabs:  # a flag is read and written, between two adds
         shared = sum(moved.requested > moved.distinct for moved in demand.moved if not moved.along) > 0
         turns = TURN * parameters.l2_clocks * clock * demand.trips / units
+        if launched.layout.accumulates:  # a tile of dQ leaves tensor memory before its turn, beside the exposed softmax
+            turns = larger(0.0, turns - phases.own[-1])
         waits = waits + pick(shared, turns, 0.0)
     most = smaller(launched.blocks_per_sm, ceil_div(blocks, units))
     backward, warps = anywhere(demand.gradients), 1 if launched.warps is None else launched.warps

@@ -83,6 +83,7 @@ class WarpLayout:
             residency.transposed,
             any(dtype == "fp32" for _, dtype in residency.shared_axes),
             residency.instruction_rows,
+            accumulates=residency.accumulates,
             restaged=residency.result_axes if residency.restaged else None,
             most_blocks=residency.most_blocks,
             added_clocks=residency.added_clocks,
