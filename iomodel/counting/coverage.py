@@ -58,6 +58,11 @@ class View:
     mask: MaskKind = FULL
     packed: bool = False
 
+    def of(self, path: Path) -> View:
+        """Return the view of the kernel of a path, which may take one query head at a time where others pack rows."""
+        kernel = path[0]
+        return replace(self, packed=False) if self.packed and isinstance(kernel, Kernel) and kernel.unpacked else self
+
     def instances(self, path: Path) -> Expr:
         """Return the number of runs of a kernel: one per query head, or one per key/value head when packed [-]."""
         kernel = path[0]

@@ -241,7 +241,11 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
     ]
     if len(passes) == 1:
         return passes[0]
-    return passes[0] + retiled(passes[1], {BY_NAME[name]: BY_NAME[f"bwd_{name}"] for name in ("block_q", "block_kv")})
+    forward, backward = passes
+    backward = retiled(backward, {BY_NAME[name]: BY_NAME[f"bwd_{name}"] for name in ("block_q", "block_kv")})
+    if options.get("packed"):
+        forward = counts.decided(forward, False)
+    return forward + tuple(replace(kernel, unpacked=True) for kernel in backward)
 
 
 @strict

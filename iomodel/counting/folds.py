@@ -86,9 +86,10 @@ def moves(nest: Nest, view: View, kinds: tuple[type, ...]) -> Mapping[Tensor, Ex
         if not isinstance(statement, kinds):
             continue
         assert isinstance(statement, Move)
-        moved = view.instances(path) * _moved(statement, path, view)
+        own = view.of(path)
+        moved = own.instances(path) * _moved(statement, path, own)
         terms = totals.setdefault(statement.tensor, {})
-        terms[moved] = terms.get(moved, Integer(0)) + view.condition(path)
+        terms[moved] = terms.get(moved, Integer(0)) + own.condition(path)
     return {tensor: Add(*(runs * moved for moved, runs in terms.items())) for tensor, terms in totals.items()}
 
 
@@ -125,7 +126,8 @@ def atomics(nest: Nest, view: View, ordered: bool = False) -> Expr:
     If `ordered`, additions in a fixed order count too.
     """
     added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and (s.atomic or ordered)]
-    return Add(*(view.instances(path) * view.condition(path) * _moved(s, path, view) for s, path in added))
+    seen = ((s, path, view.of(path)) for s, path in added)
+    return Add(*(own.instances(path) * own.condition(path) * _moved(s, path, own) for s, path, own in seen))
 
 
 def flops(nest: Nest, view: View) -> Expr:
@@ -169,7 +171,8 @@ def _sum(nest: Nest, view: View, axes_of: Callable[[Leaf], Iterable[Axis] | None
     for statement, path in walk(nest):
         axes = axes_of(statement)
         if axes is not None:
-            terms.append(view.instances(path) * view.condition(path) * view.covered(axes, path))
+            own = view.of(path)
+            terms.append(own.instances(path) * own.condition(path) * own.covered(axes, path))
     return Add(*terms)
 
 
@@ -178,10 +181,10 @@ def by_condition(nest: Nest, view: View, fold: Callable[[Nest], Sequence[Expr]])
     condition = _condition(nest)
     if condition is None:
         return list(fold(nest))
-    holds = view.decided(condition)
+    holds = view.of(nest[-1:]).decided(condition)
     if holds.is_Integer:
-        return list(fold(_decided(nest, bool(holds))))
-    pairs = zip(fold(_decided(nest, True)), fold(_decided(nest, False)), strict=True)
+        return list(fold(decided(nest, bool(holds))))
+    pairs = zip(fold(decided(nest, True)), fold(decided(nest, False)), strict=True)
     return [either if either == other else holds * either + (1 - holds) * other for either, other in pairs]
 
 
@@ -196,7 +199,7 @@ def _condition(nest: Nest) -> Expr | None:
 
 
 @lru_cache(maxsize=256)
-def _decided(nest: Nest, value: bool) -> Nest:
+def decided(nest: Nest, value: bool) -> Nest:
     """Keep the statements that run at a value of the condition, without the blocks of the condition."""
 
     def change(statement: Statement) -> Sequence[Statement]:
@@ -222,7 +225,7 @@ def _never_below(term: Expr, other: Expr) -> bool:
 
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """Return the peak of live on-chip buffers, each at its full tile size [elements, or B by weight]."""
-    (peak,) = by_condition(nest, view, lambda decided: [largest(_peak(kernel, view, weight) for kernel in decided)])
+    (peak,) = by_condition(nest, view, lambda kernels: [largest(_peak(kernel, view, weight) for kernel in kernels)])
     return peak
 
 
@@ -247,6 +250,7 @@ def _peak(kernel: Kernel, view: View, weight: Weight) -> Expr:
         inner = [inside(loop, around, frozenset(have)) for loop, around in _inner_loops(block.body, here)]
         return own + (largest(inner) if inner else 0)
 
+    view = view.of((kernel,))
     return inside(kernel, (), frozenset())
 
 
@@ -280,7 +284,7 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
 @lru_cache(maxsize=64)
 def _allocations(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
     stored = {statement.tensor for statement, _ in walk(nest) if isinstance(statement, WRITES)}
-    return by_condition(nest, view, lambda decided: _allocated(decided, stored, view, weight, per))
+    return by_condition(nest, view, lambda kernels: _allocated(kernels, stored, view, weight, per))
 
 
 def _allocated(nest: Nest, stored: set[Tensor], view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
@@ -288,16 +292,17 @@ def _allocated(nest: Nest, stored: set[Tensor], view: View, weight: Weight, per:
     padded: dict[Tensor, list[Expr]] = {}
     whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
     for number, kernel in enumerate(nest):
+        own = view.of((kernel,))
         for statement, path in walk((kernel,)):
             if isinstance(statement, READS + WRITES):
                 written = isinstance(statement, WRITES)
                 tensor = whole[statement.tensor.name] if _is_view(statement.tensor, whole) else statement.tensor
                 touched.setdefault(tensor, []).append((number, written))
                 ends = {
-                    axis: view.tiled(axis, tile).trips * tile for axis, tile in padded_tiles(statement, path).items()
+                    axis: own.tiled(axis, tile).trips * tile for axis, tile in padded_tiles(statement, path).items()
                 }
                 if ends and not getattr(statement, "wraps", False):
-                    padded.setdefault(tensor, []).append(view.stored(tensor, ends))
+                    padded.setdefault(tensor, []).append(own.stored(tensor, ends))
         for tensor in kernel.keeps:
             if tensor in touched or tensor not in stored:  # a result of another condition does not exist
                 touched.setdefault(tensor, []).append((number, False))

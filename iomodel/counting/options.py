@@ -85,6 +85,12 @@ def only_taken(declaration: Algorithm, direction: str, options: Mapping[str, Any
     return {**taken, "packed": False} if declaration.approximates and "packed" in taken else taken
 
 
+def in_pass(declaration: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the options of a pass of a call in both directions, whose backward pass packs no rows."""
+    taken = only_taken(declaration, direction, options)
+    return {**taken, **dict.fromkeys(declaration.common, False)} if direction == "backward" else taken
+
+
 def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = None) -> dict[str, Any]:
     """Collect the options of all given algorithms with their defaults, in one direction or in any."""
     known: dict[str, Any] = {}

@@ -187,7 +187,7 @@ def parts(nest: Nest, mask: MaskKind, packed: bool = False) -> tuple[list[Part],
         joined = [group for group in groups if group[0] & tiles]
         groups = [group for group in groups if not group[0] & tiles]
         groups.append((set(tiles).union(*(g[0] for g in joined)), [k for g in joined for k in g[1]] + [kernel]))
-    return [_part(tuple(kernels), mask, packed) for _, kernels in groups], tuple(fixed)
+    return [_part(tuple(kernels), mask, packed and not kernels[0].unpacked) for _, kernels in groups], tuple(fixed)
 
 
 def _part(nest: Nest, mask: MaskKind, packed: bool) -> Part:

@@ -154,7 +154,7 @@ def answer(kind: CallKind) -> Answer:
 
 
 def _part(part: Part, view: View) -> TilePair:
-    outer, inner = part.axes[part.outer], part.axes[part.inner]
+    outer, inner, view = part.axes[part.outer], part.axes[part.inner], view.of(part.nest)
     fixed, streamed = ("fixed", "area"), ("fixed", "once a tile", "streamed", "area")
     return TilePair(
         NAME_OF[part.outer],

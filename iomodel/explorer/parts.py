@@ -45,7 +45,9 @@ class Drawn:
         self.add = add
         self.axes: dict[str, Any] = {}
         self.tensors: dict[str, Any] = {}
-        self.kernels = [{"title": k.title, "per": k.per, "body": self._body(k.body)} for k in nest]
+        self.kernels = [
+            {"title": k.title, "per": k.per, "unpacked": k.unpacked, "body": self._body(k.body)} for k in nest
+        ]
 
     def plain(self) -> dict[str, Any]:
         """Return everything as plain data; formulas are the results of `add`."""

@@ -312,7 +312,8 @@ class Kernel(Compound):
 
     Tensors in `keeps` stay in HBM until its end, moved or not, because a later pass reads them. A `strided` kernel
     loads and stores single elements, because its tensors differ in layout or are broadcast; that takes time. Other
-    kernels do so for rows of at most `single_keys` keys.
+    kernels do so for rows of at most `single_keys` keys. An `unpacked` kernel takes one query head at a time in a call
+    with packed rows, as the backward pass of a call in both directions does.
     """
 
     title: str
@@ -321,6 +322,7 @@ class Kernel(Compound):
     keeps: tuple[Tensor, ...] = ()
     strided: bool = False
     single_keys: int = 0
+    unpacked: bool = False
 
 
 Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Pointwise

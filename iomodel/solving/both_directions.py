@@ -61,11 +61,11 @@ def _joined(names: Sequence[str], passes: Mapping[str, RunnerUp]) -> RunnerUp:
 
 
 def _ranked(names: Sequence[str], passes: Passes, top: int) -> tuple[RunnerUp, ...]:
-    """Return the fastest pairs of tiles."""
+    """Return the chosen pair of tiles, then the fastest others."""
     pairs = product(*(solution.ranked for solution in passes.values()))
-    ranked = sorted((_joined(names, dict(zip(passes, pair, strict=True))) for pair in pairs), key=_seconds)
-    distinct = {one.tiles: one for one in reversed(ranked)}
-    return tuple(sorted(distinct.values(), key=_seconds)[:top])
+    chosen, *others = (_joined(names, dict(zip(passes, pair, strict=True))) for pair in pairs)
+    distinct = {one.tiles: one for one in sorted(others, key=_seconds, reverse=True) if one.tiles != chosen.tiles}
+    return (chosen, *sorted(distinct.values(), key=_seconds))[:top]
 
 
 def _seconds(choice: RunnerUp) -> float:

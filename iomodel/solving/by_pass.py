@@ -44,12 +44,12 @@ def of_pass(direction: str, sizes: Mapping[str, Any]) -> dict[str, Any]:
 def in_turn(
     question: Question, choose: Callable[[Question], tuple[T, Mapping[str, Any]]]
 ) -> tuple[dict[str, T], dict[str, Any]]:
-    """Choose for the forward and then for the backward pass, which takes the options that the forward pass chose.
+    """Choose for the forward and then for the backward pass, which takes what the first chose of options of both.
 
     `choose` returns an answer and the options chosen; all options are returned beside the answers by direction.
     """
     options, answers = dict(question.options), {}
     for direction in question.passes:
         answers[direction], chosen = choose(question.choosing(options).each_pass[direction])
-        options |= chosen
+        options = {**chosen, **options}
     return answers, options

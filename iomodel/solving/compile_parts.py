@@ -33,7 +33,7 @@ def compiled_parts(
     def axes(part: Part) -> tuple[CutAxis, ...]:
         cuts = []
         for symbol, axis in part.axes.items():
-            name, packed = NAME_OF.get(axis.length, ""), bool(view.rows(axis) != axis.length)
+            name, packed = NAME_OF.get(axis.length, ""), bool(view.of(part.nest).rows(axis) != axis.length)
             cut = (axis.length, *axis.length.args) if isinstance(axis.length, Max) else (axis.length,)
             formula = None if name in LENGTHS else compile_formulas(cut, numbers, (), kind.operation)
             cuts.append(CutAxis(NAME_OF[symbol], name if formula is None else "", formula, packed))

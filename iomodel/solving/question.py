@@ -15,7 +15,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import Bound, compulsory, largest_bounds
-from iomodel.counting.options import only_taken
+from iomodel.counting.options import in_pass
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import Rates, has_rates, product_rates, rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError
@@ -302,12 +302,12 @@ class Question:
 
     @property
     def each_pass(self) -> Mapping[str, Question]:
-        """The questions of the passes by direction, each with the options that the algorithm takes there."""
+        """The questions of both passes by direction, each with the options that the algorithm takes there."""
         return {direction: self._in(direction) for direction in self.passes}
 
     def _in(self, direction: str) -> Question:
         assert isinstance(self.call, Attention | VarlenAttention)
-        taken = FrozenDict(only_taken(self.algorithm, direction, self.options))
+        taken = FrozenDict(in_pass(self.algorithm, direction, self.options))
         call = self.call.model_copy(update={"direction": direction})
         kernels = self.by_pass.get(direction, self.implementation)
         return replace(self, call=call, options=taken, implementation=kernels, by_pass=FrozenDict())

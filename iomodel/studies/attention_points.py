@@ -13,7 +13,7 @@ from iomodel.common.arithmetic import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.integers import common_shape
 from iomodel.counting.cost_array import ATTENTION, CostArray, attention_calls, cost_array
-from iomodel.counting.options import only_taken
+from iomodel.counting.options import in_pass
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
@@ -122,7 +122,7 @@ class AttentionPoints:
             return [timer.fastest(numbers, options, size, searched) for timer in self.passes.values()]
         found = []
         for direction, timer in self.passes.items():
-            own = only_taken(self.algorithm, direction, options)
+            own = in_pass(self.algorithm, direction, options)
             if direction == "forward":
                 own |= self.algorithm.saved
             here = of_pass(direction, numbers)
@@ -144,7 +144,7 @@ class AttentionPoints:
         tiles: dict[str, Columns] = {}
         every = np.full(size, True)
         for direction, timer in self.passes.items():
-            chosen, found = timer.defaults(numbers, only_taken(self.algorithm, direction, options), size)
+            chosen, found = timer.defaults(numbers, in_pass(self.algorithm, direction, options), size)
             tiles[direction], found, options = _tiles_first(chosen, found, options)
             every &= found
         kernels = {KERNELS_OF.format(name): part[KERNELS] for name, part in tiles.items() if KERNELS in part}
@@ -163,7 +163,7 @@ def _tiles_first(chosen: Columns, found: Any, options: Columns) -> tuple[Columns
     """Part the tiles and the launch from the options that are chosen with them."""
     sizes = {name: value for name, value in chosen.items() if name in TILE_NAMES | LAUNCH_NAMES | {KERNELS}}
     more = {name: value for name, value in filled(chosen, found).items() if name not in sizes}
-    return sizes, found, {**options, **more}
+    return sizes, found, {**more, **options}
 
 
 def _in_direction(called: Calls, direction: str) -> Calls:

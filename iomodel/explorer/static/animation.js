@@ -226,7 +226,7 @@ class Animation {
     pen.beginPath();
     for (let y = 0; y < box.h; y++) {
       const from = Math.floor((y / box.h) * queries), to = Math.max(from + 1, Math.floor(((y + 1) / box.h) * queries));
-      const found = seen(call, "key", from, to, keys) ?? [0, 0];
+      const found = seen(call, this.walker.packed, "key", from, to, keys) ?? [0, 0];
       const [a, b] = found.map((key) => (key / keys) * box.w);
       pen.rect(box.x, box.y + y, a, 1);
       pen.rect(box.x + b, box.y + y, box.w - b, 1);

@@ -185,7 +185,7 @@ class Calls {
   partOf(state, direction) {
     const known = this.defaults(state.algorithm, direction);
     const kept = Object.fromEntries(Object.entries(state).filter(([name]) => has(known, name)));
-    return this.complete({ ...kept, direction });
+    return this.complete({ ...kept, direction, ...(direction === "backward" ? { packed: "off" } : {}) });
   }
 
   // The options that kernels may choose and that the call fixes.
@@ -266,7 +266,7 @@ class Call {
     };
     this.given = named;
     this.point = Object.fromEntries(Object.entries(named).map(([name, value]) => [calls.symbol[name], value]));
-    this.point.grouped = group > 1n && !this.packed ? 1n : 0n;
+    this.point.grouped = this.grouped(this.packed);
     const { call, nest } = calls.place(state);
     const found = data.calls[call];
     if (typeof found === "string") throw new FieldError(found.split(":")[0], found.slice(found.indexOf(":") + 1).trim());
@@ -296,6 +296,11 @@ class Call {
     if (!("block_kv" in this.chosen)) this.most("block_kv", this.alignment);
   }
 
+  // 1 if several programs share keys.
+  grouped(packed) {
+    return this.given.group > 1n && !packed ? 1n : 0n;
+  }
+
   // The tiles with the least traffic in one memory of the budget.
   solvedTiles() {
     const found = solve(this, this.budget, this.alignment);
@@ -318,9 +323,9 @@ class Call {
     }
   }
 
-  exact(places, tiles = {}) {
+  exact(places, tiles = {}, point = this.point) {
     const sizes = Object.entries(tiles).map(([name, size]) => [this.calls.symbol[name], size]);
-    return this.formulas.exact(places, { ...this.point, ...Object.fromEntries(sizes) });
+    return this.formulas.exact(places, { ...point, ...Object.fromEntries(sizes) });
   }
 
   // The largest tile size with at least one tile per split; null without splits.

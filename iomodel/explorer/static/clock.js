@@ -33,7 +33,7 @@ class Timer {
       },
       refused_launch: () => new InfeasibleError("tiles: no launch configuration has these warps and stages"),
     };
-    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "products", "seconds_of", "dram_interval", "widened", "time_shares", "Division", "launched_first"];
+    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "free_options", "packings", "products", "seconds_of", "dram_interval", "widened", "time_shares", "Division", "launched_first"];
     this.model = new Function(...Object.keys(outside), `"use strict";\n${data.script}\nreturn {${exported.join()}};`)(...Object.values(outside));
     const helpers = { floorSumNumber, over: (a, b) => a / b };
     this.functions = data.functions.map((text) => {
@@ -94,8 +94,10 @@ class Timer {
     return new Attention({ ...numbers, dtype: state.dtype, mask, direction }, this.data.point);
   }
 
-  // Whether the front end of kernels takes a call of the page, which has no features.
-  taken({ grouped, masks }, workload) {
+  // Whether the front end of kernels takes a call of the page, which has no features, with its packing.
+  taken(front, workload, packed) {
+    const { grouped, masks } = front;
+    if (packed && !this.model.packings(front, workload, new Map()).includes(true)) return false;
     const window = workload.mask instanceof Window ? workload.mask : null;
     const kind = window === null ? workload.mask : window.left === null ? (window.right === 0 ? "causal" : "window")
       : (masks ?? []).includes("left window") && window.right === 0 ? "left window" : "window";
@@ -111,7 +113,7 @@ class Timer {
   laidOut(call, workload) {
     const device = this.devices[call.state.hardware];
     const own = this.algorithms[call.state.algorithm];
-    return own.implementations.filter((known) => this.taken(known.front_end, workload)).flatMap((known) => {
+    return own.implementations.filter((known) => this.taken(known.front_end, workload, this.packs(call, workload.direction))).flatMap((known) => {
       try {
         return [{ known, layouts: this.model._layouts(call.state.algorithm, workload, device, known) }];
       } catch (error) {
@@ -149,6 +151,11 @@ class Timer {
     return new this.model.Clock(call.state.algorithm, workload, device, options, { ...this.parameters, host_launch: hosted }, rates, execution, demands, placements, null);
   }
 
+  // Whether the rows of a group are packed in a pass by the state: in a call of both directions in the forward pass.
+  packs({ asked }, direction) {
+    return asked.packed === "on" && (asked.direction !== "both" || direction === "forward");
+  }
+
   // The options of a pass as the model takes them.
   options(call, direction, searched = {}) {
     const { asked: state, calls } = call;
@@ -157,7 +164,7 @@ class Timer {
     const found = {};
     for (const name of Object.keys(way.switches)) found[name] = state.direction === "both" && direction === "forward" && name in saved ? saved[name] : state[name] === "on";
     for (const name of Object.keys(way.numbers)) found[name] = Number(state[name] === AUTO ? way.numbers[name].declared ?? way.numbers[name].default : state[name]);
-    found.packed = state.packed === "on";
+    found.packed = this.packs(call, direction);
     return { ...found, ...searched };
   }
 
@@ -295,7 +302,7 @@ class Timer {
     return { timed: clock.fastest(plain, new Map()), clock, chosen, known: first?.known ?? null, shipped: null, layouts: first?.layouts ?? [], workload, able };
   }
 
-  // Both passes: the options that the forward pass chooses hold for the backward pass, as in iomodel.estimate.
+  // Both passes: the options that the forward pass chooses, but for packing, hold for the backward pass, as in iomodel.estimate.
   both(call, tiles) {
     const bwd = (name) => (call.set.tiles.includes(`bwd_${name}`) ? `bwd_${name}` : name);
     const plain = (timed) => [...timed.tiles].filter(([name]) => name !== "warps" && name !== "stages");
@@ -304,10 +311,10 @@ class Timer {
       const forward = this.pass(call, "forward", {});
       for (const name of forward.known?.searched.keys() ?? []) if (name in forward.chosen) fixed[name] = forward.chosen[name];
       sizes = Object.fromEntries(plain(forward.timed));
-      for (const [name, size] of plain(this.pass(call, "backward", {}, fixed).timed)) sizes[bwd(name)] = size;
+      for (const [name, size] of plain(this.pass(call, "backward", {}, { ...fixed, packed: false }).timed)) sizes[bwd(name)] = size;
     }
     const own = (direction) => (direction === "forward" ? sizes : { ...sizes, ...Object.fromEntries(Object.keys(sizes).filter((name) => name.startsWith("bwd_")).map((name) => [name.slice(4), sizes[name]])) });
-    return ["forward", "backward"].map((direction) => this.at(call, direction, own(direction), fixed));
+    return ["forward", "backward"].map((direction) => this.at(call, direction, own(direction), direction === "forward" ? fixed : { ...fixed, packed: false }));
   }
 
   // Every tile that fits in every launch configuration, from one clock: calls back with the tiles and the launch.

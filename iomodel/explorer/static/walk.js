@@ -1,11 +1,11 @@
 // Execution of a nest tile by tile for one head: loads, products and stores in the order of the loops.
 
 // The rows of the other axis seen by the rows start .. stop of one axis, null if none.
-function seen(call, axis, start, stop, rows) {
+function seen(call, packed, axis, start, stop, rows) {
   const { left, right } = call.sides;
   const { q_len: queries, kv_len: keys } = call.numbers;
   const offset = call.state.mask === "window" && call.state.align === "top-left" ? 0 : Number(keys - queries);
-  const group = call.packed ? Number(call.given.group) : 1;
+  const group = packed ? Number(call.given.group) : 1;
   const low = left === null ? null : offset - Number(left);
   const high = right === null ? null : offset + Number(right);
   if (low === null && high === null) return [0, rows];
@@ -24,10 +24,10 @@ function seen(call, axis, start, stop, rows) {
 const OTHER = { query: "key", key: "query" };
 
 // The axes of the nest with their lengths, and the cuts of partitions.
-function axesOf(call, tiles) {
+function axesOf(call, tiles, packed) {
   const axes = {};
   for (const [name, axis] of Object.entries(call.nest.axes)) {
-    const [rows] = call.exact([call.packed ? axis.packed : axis.rows], tiles);
+    const [rows] = call.exact([packed ? axis.packed : axis.rows], tiles);
     axes[name] = { rows: Number(rows) };
     if (axis.of) Object.assign(axes[name], { of: axis.of, chunk: Number(call.exact([axis.chunk], tiles)[0]) });
   }
@@ -37,9 +37,11 @@ function axesOf(call, tiles) {
 class Walker {
   constructor(call, tiles, kernel) {
     this.call = call;
-    this.axes = axesOf(call, tiles);
-    this.number = (place) => Number(call.exact([place], tiles)[0]);
     this.kernel = call.nest.kernels[kernel];
+    this.packed = call.packed && !this.kernel.unpacked;
+    this.axes = axesOf(call, tiles, this.packed);
+    const point = { ...call.point, grouped: call.grouped(this.packed) };
+    this.number = (place) => Number(call.exact([place], tiles, point)[0]);
     this.at = {}; // the current span of every axis that a loop walks
     this.trips = {};
     this.known = new Map();
@@ -68,7 +70,7 @@ class Walker {
     const begin = start;
     const seer = OTHER[axis] && this.at[OTHER[axis]];
     if (masked && seer) {
-      const found = seen(this.call, axis, ...seer, rows);
+      const found = seen(this.call, this.packed, axis, ...seer, rows);
       if (found === null) return null;
       start = Math.max(start, found[0]);
       stop = Math.min(stop, found[1]);

@@ -74,14 +74,14 @@ class Numbers:
 
 def programs(nest: Nest, values: Mapping[Symbol, int], view: View) -> tuple[Program, ...]:
     """Compile the kernels of a nest at these numbers."""
-    number = Numbers(values, view)
-    sizes = allocations(nest, view, in_bytes)
-    nest = tuple(kernel.with_body(rebuilt(kernel.body, number.decided)) for kernel in nest)
     compiled = []
-    for kernel, size in zip(nest, sizes, strict=True):
+    for kernel, size in zip(nest, allocations(nest, view, in_bytes), strict=True):
+        number = Numbers(values, view.of((kernel,)))
+        packed = number.view.packed and kernel.per == "head"
         compiler = _Compiler(number)
-        body = compiler.scope(kernel, (), {})
-        compiled.append(Program(kernel.title, kernel.per, body, tuple(compiler.slots.values()), number(size)))
+        body = compiler.scope(kernel.with_body(rebuilt(kernel.body, number.decided)), (), {})
+        slots, per = tuple(compiler.slots.values()), "kv_head" if packed else kernel.per
+        compiled.append(Program(kernel.title, per, number(G) if packed else 1, body, slots, number(size)))
     return tuple(compiled)
 
 

@@ -44,6 +44,7 @@ def _compiled(
 
 def _events(nest: Nest, view: View) -> Expr:
     total: Expr = Integer(0)
+    view = view.of(nest)
     for leaf, path in walk(nest):
         if not isinstance(leaf, Pointwise) or isinstance(leaf, Exp | Tanh | Random):
             total += view.condition(path) * _runs(leaf, path, view)

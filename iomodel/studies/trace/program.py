@@ -93,10 +93,14 @@ class TraceCut:
 
 @dataclass(frozen=True)
 class Program:
-    """A kernel: its body, its initial slots, its multiplicity and its allocations in HBM."""
+    """A kernel: its body, its initial slots, its multiplicity and its allocations in HBM.
+
+    `group` heads of queries are rows of one program.
+    """
 
     title: str
     per: str
+    group: int
     body: tuple[TraceStep | TraceLoop | TraceCut, ...]
     slots: tuple[Coordinate, ...]
     allocated: int

@@ -65,7 +65,7 @@ class TraceRun:
 
     @property
     def _view(self) -> View:
-        return View(kind_of(self.workload).mask, self._packed)
+        return View(kind_of(self.workload).mask, bool(self.options.get("packed")))
 
     @property
     def heads(self) -> int:
@@ -84,11 +84,7 @@ class TraceRun:
             return numbers["heads"]
         if per == "key_head":
             return numbers["heads"] // numbers["key_heads"]
-        return 1 if per == "head" and not self._packed else numbers["group"]
-
-    @property
-    def _packed(self) -> bool:
-        return bool(self.options.get("packed"))
+        return 1 if per == "head" else numbers["group"]
 
     def events(self, heads: int) -> Iterator[Event]:
         """Yield the events of the first heads, by kernel and then by program."""
@@ -103,7 +99,7 @@ class TraceRun:
         w = self.workload
         mask = MaskSpans("full", 1, 1, 1)
         if isinstance(w, Attention):
-            mask = MaskSpans(w.mask, w.q_len, w.kv_len, w.group if self._packed else 1)
+            mask = MaskSpans(w.mask, w.q_len, w.kv_len, program.group)
         return TraceMachine(program, mask, self.rates, batch, head).events()
 
     @cached_property
