@@ -93,8 +93,8 @@ LIKELY = {
     "prefill decode": "hardware gpu device",
     "count data_parallel hardware": "gpus devices",
     "count expert_parallel": "dp data_parallel data_parallel_size replicas",
-    "prompt q_len": "seq_len seqlen sequence_length tokens context length isl input max_model_len context_length "
-    "context_len max_context max_seq_len",
+    "prompt output q_len": "max_model_len max_context max_seq_len",
+    "prompt q_len": "seq_len seqlen sequence_length tokens context length isl input context_length context_len",
     "link network_bandwidth": "bandwidth interconnect network nvlink",
     "context": "tokens kv_len ctx ctx_size context_length context_len n_ctx max_model_len length seq_len",
     "page_size block_q block_kv": "block_size",

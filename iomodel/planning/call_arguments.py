@@ -12,7 +12,7 @@ from iomodel.errors.synonyms import same
 from iomodel.planning.engine_arguments import is_command, read_command
 from iomodel.planning.service_options import LayoutOptions, PlanOptions, TargetOptions
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.step_arguments import as_layout
+from iomodel.planning.step.step_arguments import as_layout, as_model
 
 DEGREES = tuple(LayoutOptions.__annotations__)
 """Degrees of a layout."""
@@ -86,8 +86,8 @@ def of_command(
 ) -> tuple[Any, dict[str, Any], dict[str, Any], tuple[str, ...]]:
     """Read a command line in the place of a model: the model, options, own arguments, and what is passed over.
 
-    Arguments that are given beside the line take precedence. The most requests of a step limit the batch, as they limit
-    the engine.
+    Arguments that are given beside the line take precedence. The most requests of a step limit the batch, and the tokens
+    of the longest request limit a request, as they limit the engine.
     """
     if not is_command(model):
         return model, dict(service), own, ()
@@ -100,5 +100,8 @@ def of_command(
         del read["count"], read["layout"]
     options = {name: value for name, value in read.items() if name not in ("model", "count", *own)}
     told = {name: read.get(name) if value is None else value for name, value in own.items()}
+    for limit in command.limit.values():
+        spec = as_model(read["model"])
+        read["model"] = spec.model_copy(update={"max_positions": min(limit, spec.max_positions or limit)})
     ignored = (command.passed_over,) if command.ignored else ()
     return read["model"], {**options, **given}, told, ignored

@@ -60,8 +60,9 @@ UNFOLLOWED = {
     "--ubatch-size", "-ot", "--override-tensor", "--n-cpu-moe", "--tensor-split", "-ts",
 }  # fmt: skip
 """Options that change memory or times in ways that a plan does not follow."""
+SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGkmg]?)")
 SIZES = {"K": 2**10, "M": 2**20, "G": 2**30, "k": 10**3, "m": 10**6, "g": 10**9, "": 1}
-"""Suffixes of sizes in bytes (vllm/engine/arg_utils.py, ``human_readable_int``)."""
+"""Suffixes of sizes in bytes or tokens (vllm/engine/arg_utils.py, ``human_readable_int``)."""
 DEGREES = {
     "tensor_parallel": "tensor",
     "pipeline_parallel": "pipeline",
@@ -179,9 +180,9 @@ def read_command(command: str, *, drafts: bool = False) -> Command:
     if "prefix" in own and own["prefix"] in options:
         fields["prefix_cache"] = PrefixCache()
     fields |= _of_memory(engine, options)
-    followed = {value for setting, value in own.items() if setting not in ("tokens", "file")}
-    length = options.get(own["tokens"]) or ""
-    limit = {own["tokens"]: _integer(own["tokens"], options)} if length.isdigit() else {}
+    stated = SIZE.fullmatch(options.get(own["tokens"]) or "")
+    limit = {} if stated is None else {own["tokens"]: _bytes(own["tokens"], options)}
+    followed = {value for setting, value in own.items() if setting not in ("tokens", "file")} | limit.keys()
     return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}), FrozenDict(limit))
 
 
@@ -222,7 +223,7 @@ def _of_memory(engine: OptionNames, options: Mapping[str, str | None]) -> dict[s
 
 def _bytes(name: str, options: Mapping[str, str | None]) -> int:
     """Read a size in bytes, with the suffixes of vLLM."""
-    value = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGkmg]?)", options[name] or "")
+    value = SIZE.fullmatch(options[name] or "")
     if value is None or not float(value[1]):
         raise InputError(f"command: {name} {shown(options[name])} given; allowed: bytes, such as 10G")
     return int(float(value[1]) * SIZES[value[2]])

@@ -126,8 +126,6 @@ def memory_plan(
         prompt, output = _longest(command, spec)
         if is_command(model) and command.arguments.get("engine") is None:  # llama.cpp allocates a cache of any length
             spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
-        command = command._replace(ignored=tuple(each for each in command.ignored if each not in command.limit))
-        ignored = (command.passed_over,) if command.ignored else ()
     served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service).on(device)
     if asked.layout is None:
         devices = SERVER if asked.own["count"] is None else as_integer("count", asked.own["count"])

@@ -318,7 +318,7 @@ def as_service(
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
     tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:
-        raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the model's positions")
+        raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the longest context")
     layout.check(spec)
     if layout.context_parallel > 1:
         raise InputError(

@@ -91,7 +91,7 @@ HINTED = {
     "plan llama-3-8b --data-parallel 4": "did you mean --count or --expert-parallel?",
     "plan llama-3-8b --quantization fp8": "did you mean --weight-dtype?",
     "plan llama-3-8b --block-size 16": "did you mean --page-size?",
-    "plan llama-3-8b --max-model-len 4096": "did you mean --prompt?",
+    "plan llama-3-8b --max-model-len 4096": "did you mean --prompt or --output?",
     "disaggregate llama-3-8b --bandwidth 50GB/s": "did you mean --link?",
     "train llama-3-8b --gradient-checkpointing": "did you mean --recompute?",
     "train llama-3-8b --zero 3": "did you mean --shard?",

@@ -341,7 +341,7 @@ FAULTS = [
     ({"hardware": "sim-a100"}, SpecError, "memory.hbm.capacity: sim-a100 lacks it"),
     ({"prompt": 0}, InputError, "prompt: 0 given"),
     ({"output": 1.5}, InputError, "output: 1.5 given"),
-    ({"prompt": 8000}, InputError, "allowed: at most 8,192, the model's positions"),
+    ({"prompt": 8000}, InputError, "allowed: at most 8,192, the longest context"),
     ({"count": 3, "layout": Layout(tensor_parallel=2)}, InputError, "allowed: a multiple, such as 2 or 4"),
     ({"count": 1, "layout": Layout(tensor_parallel=2)}, InputError, "allowed: a multiple, such as 2$"),
     ({"count": 0}, InputError, "count: 0 given"),
