@@ -86,8 +86,8 @@ def of_command(
 ) -> tuple[Any, dict[str, Any], dict[str, Any], tuple[str, ...]]:
     """Read a command line in the place of a model: the model, options, own arguments, and what is passed over.
 
-    Arguments that are given beside the line take precedence. The most requests of a step limit the batch, and the tokens
-    of the longest request limit a request, as they limit the engine.
+    Arguments that are given beside the line take precedence. The most requests of a step limit the batch, and tokens of
+    the longest request limit a request, as they limit the engine.
     """
     if not is_command(model):
         return model, dict(service), own, ()
