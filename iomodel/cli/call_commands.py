@@ -348,14 +348,14 @@ def formula(
     chosen, numbers = values.options_by_name(arguments), values.tiles(arguments, (*SYMBOLS, *TILE))
     if leading:
         _check_symbols(algorithm, (), numbers)
-        best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
+        best = optimum(algorithm, typed_mask(arguments, algorithm), direction, **chosen)
         best = best.subs(numbers) if numbers else best
         emit(
             best.latex() if latex else best if json else stacked(str(best)) if aligned else str(best),
             json and not latex,
         )
         return
-    formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
+    formulas = expressions(algorithm, typed_mask(arguments, algorithm), direction, **chosen)
     _check_symbols(algorithm, formulas.tiles, numbers)
     formulas = formulas.subs(numbers) if numbers else formulas
     formulas = formulas.square() if square else formulas

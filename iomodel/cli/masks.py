@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli.numbers import LARGEST_TEXT, integer, integers, reason
 from iomodel.common.input_files import readable
 from iomodel.common.validation import as_integer
@@ -32,10 +33,14 @@ CAUSAL: dict[str, dict[str, Any]] = {"window": {"window_right": "0"}, "documents
 """The option by which a mask of options is causal too."""
 
 
-def mask(arguments: Mapping[str, Any]) -> Mask:
-    """Build the mask described by --mask and its options, which imply the mask that has them."""
+def mask(arguments: Mapping[str, Any], algorithm: str | None = None) -> Mask:
+    """Build the mask described by --mask and its options, which imply the mask that has them.
+
+    Without them it is the only mask of the algorithm, else full.
+    """
     arguments = _implied(arguments)
-    kind = arguments["mask"] or "full"
+    masks = () if algorithm is None else find_algorithm(algorithm).masks
+    kind = arguments["mask"] or (masks[0] if len(masks) == 1 else "full")
     if kind not in MASKS:
         raise UnknownNameError("mask", kind, MASKS)
     for owner, names in BELONGS.items():

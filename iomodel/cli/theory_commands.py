@@ -51,7 +51,7 @@ def optimum(
     from iomodel.counting.optimum import optimum as derive
 
     direction = arguments["direction"] or "forward"
-    best = derive(algorithm, typed_mask(arguments), direction, **values.options_by_name(arguments))
+    best = derive(algorithm, typed_mask(arguments, algorithm), direction, **values.options_by_name(arguments))
     emit(best.latex() if latex else best if json else str(best), json and not latex)
 
 

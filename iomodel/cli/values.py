@@ -47,7 +47,7 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
         return _unmasked(UNMASKED[answers], arguments)
     if answers == "attention" and any(_typed(arguments, name) for name in ("q_len", "q_lens", "head_dim")):
         _own_fields(str(algorithm), arguments)
-        return _call(arguments)
+        return _call(arguments, algorithm)
     own = {
         kind: sum(name not in Attention.model_fields and _typed(arguments, name) for name in kind.model_fields)
         for kind in UNMASKED.values()
@@ -99,11 +99,11 @@ def _renamed(arguments: Arguments, fields: Collection[str]) -> Arguments:
     return {**arguments, **dict.fromkeys(moved.values()), **{other: arguments[name] for other, name in moved.items()}}
 
 
-def _call(arguments: Arguments) -> Attention | VarlenAttention:
+def _call(arguments: Arguments, algorithm: str | None = None) -> Attention | VarlenAttention:
     fields = {
         name: _field(name, arguments[name]) for name in Call.model_fields if name != "mask" and _typed(arguments, name)
     }
-    fields["mask"] = mask(arguments)
+    fields["mask"] = mask(arguments, algorithm)
     if not _typed(arguments, "q_lens"):
         if _typed(arguments, "kv_lens"):
             raise InputError("kv_lens: given without q_lens; allowed: only with --q-lens, one length per sequence")

@@ -298,8 +298,7 @@ def _layouts(
             f"implementation: {implementation.name!r} given; it lays out no {workload.direction} pass of {algorithm}; "
             f"laid out: {directions}"
         )
-    device = device_of(hardware)
-    able = supported(label, layouts, workload, hardware)
+    able, device = supported(label, layouts, workload, hardware), device_of(hardware)
     if all(layout.mma == "warpgroup" and not layout.step for layout in able) and device.warpgroup_rows is None:
         raise InputError(f"hardware: {device.label} given; allowed: a device with warp group matrix instructions")
     narrowest = _narrowest(able, workload)

@@ -181,8 +181,11 @@ class Question:
 
     @cached_property
     def kernels(self) -> Sequence[Implementation]:
-        """The implementations that run the call on the device, in the order in which they are tried."""
-        if self.hardware is None:
+        """The implementations that run the call on the device, in the order in which they are tried.
+
+        None runs both directions; those of each pass are asked for apart.
+        """
+        if self.hardware is None or (isinstance(self.call, Call) and len(self.passes) > 1):
             return []
         return implementations_for(self.algorithm, self.call, self.hardware, self.implementation, self.options)
 

@@ -72,7 +72,8 @@ class AttentionPoints:
         both = called.first.direction == "both"
         names = ("forward", "backward") if both else (called.first.direction,)
         question = Question(algorithm, called.first, device, implementation, parameters=parameters)
-        passes = {name: PassPoints(question, _in_direction(called, name)) for name in names}
+        parts = {name: _in_direction(called, name) for name in names}
+        passes = {name: PassPoints(replace(question, call=part.first), part) for name, part in parts.items()}
         point = {**called.point, **{name: called.number(name) for name in called.numeric}}
         given = complete if both and not free else {name: complete[name] for name in complete.keys() & arguments.keys()}
         return cls(

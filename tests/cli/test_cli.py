@@ -381,6 +381,11 @@ def test_help_after_an_algorithm_is_of_that_algorithm(answer, line, shown, hidde
     assert words < set(of_all)
 
 
+@pytest.mark.parametrize("command", ["formula mamba2", "cost mamba2 --q-len 64 --head-dim 64"])
+def test_a_mask_that_is_left_out_is_the_only_one_of_the_algorithm(answer, command):
+    assert answer(command) == answer(f"{command} --mask causal")
+
+
 @pytest.mark.parametrize(
     "command", [*sorted({*COMMANDS} - {"plot"}), *(f"{name} flash2" for name in ("tiles", "check", "trace"))]
 )

@@ -229,6 +229,11 @@ def test_tiles_of_both_directions_are_those_of_each(case: tuple[str, str, list[i
     assert taken[2].implementation == " and ".join(dict.fromkeys(one.implementation for one in taken[:2]))
     together = iomodel.estimate_array(name, parts[2], device, q_len=[parts[2].q_len])
     assert together.seconds[0] == pytest.approx(taken[2].seconds, rel=1e-9)
+    if taken[0].implementation == taken[1].implementation:
+        wanted = {"implementation": taken[0].implementation}
+        assert iomodel.solve(name, parts[2], device, **wanted).certificate.examined > 0
+        together = iomodel.estimate_array(name, parts[2], device, q_len=[parts[2].q_len], **wanted)
+        assert together.seconds[0] == pytest.approx(iomodel.estimate(name, parts[2], device, **wanted).seconds)
     for tile in ("block_q", "block_kv"):
         assert (both.tiles[tile], both.tiles[f"bwd_{tile}"]) == (forward.tiles[tile], backward.tiles[tile])
     times = [choice.seconds for choice in both.ranked]

@@ -82,6 +82,13 @@ def test_the_first_implementation_that_runs_is_the_default() -> None:
     assert list_implementations("flash3", "h100-sxm5", W.model_copy(update={"dtype": "fp32"})) == ["textbook"]
 
 
+def test_a_device_without_a_layout_is_named_with_those_that_have_one() -> None:
+    """A missing figure of the device is no reason that a reader can mend."""
+    call = W.model_copy(update={"dtype": "fp16"})
+    with pytest.raises(iomodel.InputError, match=r"hardware: v100-sxm2-16gb \(compute capability 7.0\) given; allowed"):
+        iomodel.estimate("flash2", call, "v100-sxm2-16gb", implementation="flash-attention-2")
+
+
 @pytest.mark.parametrize(
     ("name", "kernels"),
     [

@@ -219,6 +219,18 @@ def test_short_forms_of_degrees_are_those_of_every_engine(start):
             engine_arguments(f"{start} --tp 2 --dp 4 --ep 4")
 
 
+@pytest.mark.parametrize(("start", "most"), [
+    ("vllm serve llama-3-8b --max-model-len 1K", 1024),
+    ("vllm serve llama-3-8b --max-model-len 1000000", 8192),
+    ("trtllm-serve llama-3-8b --max_seq_len 600", 600),
+    ("llama-server -m llama-3-8b -c 2048 -np 4", 512),
+])  # fmt: skip
+def test_the_longest_request_of_a_line_limits_those_of_a_plan(start, most):
+    assert iomodel.plan(start, H100, prompt=most - 16, output=16).prompt == most - 16
+    with pytest.raises(InputError, match=f"allowed: at most {most:,}, the longest context"):
+        iomodel.plan(start, H100, prompt=most - 15, output=16)
+
+
 def test_an_error_names_the_layout_and_what_is_passed_over(capsys):
     line = "vllm serve meta-llama/Llama-3.1-405B --tp 8 --foo 3"
     assert main(["plan", line, "--hardware", H100, "--prompt", "512", "--output", "16"]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ def test_points_without_a_tile_that_fits_are_marked() -> None:
     assert found.feasible.tolist() == [True, False]
     with pytest.raises(iomodel.InfeasibleError, match=r"at index \(1,\)"):
         iomodel.estimate_array("flash2", None, "h100-sxm5", **call)
+
+
+def test_points_where_no_kernel_fits_do_not_warn() -> None:
+    """Several kernels, none of whose tiles fits."""
+    call = {"heads": 8, "head_dim": 96, "mask": "causal", "direction": "backward"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = iomodel.estimate_array("flash1", None, "rtx3080", q_len=[2693], infeasible="mark", **call)
+    assert not found.feasible.any()
 
 
 def test_arguments_broadcast() -> None:

@@ -142,7 +142,7 @@ class PassPoints:
         plain = {name: value for name, value in options.items() if name not in chosen}
         own = {name: value for name, value in numbers.items() if name not in TILE_NAMES | LAUNCH_NAMES}
         usual, _ = self._launched_first(kernels)
-        never = np.finfo(float).max  # before the kernels that come last
+        never = np.finfo(float).max / 2  # before the kernels that come last, and finite with a tie
         times = np.stack([
             np.minimum(self._by(number)._default(own, plain, size).seconds, never) if number in usual
             else np.full(size, np.inf) for number in kernels
