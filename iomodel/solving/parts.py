@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -163,17 +163,17 @@ def most_kv(workload: Workload, options: Mapping[str, Any], alignment: int) -> i
     return most
 
 
-def check_tiled(bound: BoundCall) -> None:
+def check_tiled(algorithm: Algorithm, tiles: Collection[str]) -> None:
     """Raise InputError for an algorithm without tiles."""
-    if not bound.compiled.tiles:
-        raise InputError(f"algorithm: {bound.algorithm} given, which has no tiles; allowed: an algorithm with tiles")
+    if not tiles:
+        raise InputError(f"algorithm: {algorithm} given, which has no tiles; allowed: an algorithm with tiles")
 
 
 def tileable_parts(
     bound: BoundCall, unit: str, alignment: int, min_block_kv: int | None
 ) -> tuple[Parts, dict[str, TileRange]]:
     """Return the parts of a bound algorithm that are tiled alone, with the ranges of their tiles."""
-    check_tiled(bound)
+    check_tiled(bound.algorithm, bound.compiled.tiles)
     if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
         raise UnknownNameError(f"tile of {bound.algorithm}", "block_kv", bound.compiled.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)

@@ -33,7 +33,7 @@ from iomodel.solving.batch.fastest_answers import solve_many_fastest
 from iomodel.solving.batch.formulas import many_parts
 from iomodel.solving.batch.ranges import Batch
 from iomodel.solving.batch.solutions import SolutionArray, gathered, solve_at
-from iomodel.solving.parts import parts_for
+from iomodel.solving.parts import check_tiled, parts_for
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import share_of
@@ -248,6 +248,7 @@ class Problems:
         shaped = self.algorithm, kind, structural(complete), taken, budget.unit
         cut = {name for part in parts_for(*shaped).formulas for name in (*part.names, *part.least)}
         tiles = [entry.name for entry in TILES if entry.name in cut]
+        check_tiled(self.algorithm, tiles)
         if "min_block_kv" in numbers and "block_kv" not in tiles:
             raise UnknownNameError(f"tile of {self.algorithm.name}", "block_kv", tiles)
         parts = many_parts(*shaped) if isinstance(called, Calls) else None

@@ -76,7 +76,7 @@ def check(
     if tiles is None:
         question, (tiles, chosen) = default_launch(question)
         question = question.choosing(chosen)
-    check_tiled(question.bound)
+    check_tiled(question.algorithm, question.bound.compiled.tiles)
     sizes = question.bound.sizes(tiles)
     if question.call.direction != "both":
         return _of_pass(question, sizes, tiles)

@@ -138,9 +138,10 @@ def test_an_estimate_without_tiles_says_so_where_tiles_may_not_fit(q_len: int, d
 
 
 def test_what_has_no_tiles_is_neither_solved_nor_checked() -> None:
-    for verb in (iomodel.solve, iomodel.check):
-        with pytest.raises(InputError, match="algorithm: eager given, which has no tiles"):
-            verb("eager", DECODE, "h100-sxm5")
+    for verb in (iomodel.solve, iomodel.check, iomodel.solve_array):
+        for wanted in (None, "textbook"):
+            with pytest.raises(InputError, match="algorithm: eager given, which has no tiles"):
+                verb("eager", DECODE, "h100-sxm5", implementation=wanted)
 
 
 @pytest.mark.parametrize("device", ["h100-sxm5", "mi300x", "tpu-v4"])
