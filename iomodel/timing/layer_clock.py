@@ -6,7 +6,7 @@ the device, as for attention.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -25,7 +25,7 @@ from iomodel.devices.rates import Rates, product_rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
-from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
+from iomodel.placement.gemm_tiles import GemmTile, candidates, competing, fitting
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts, multicast
 from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, Setting, elapsed, kernel_time
@@ -186,20 +186,20 @@ class LayerClock:
         first = layers[0]
         known, free = self.rates_of(first, products)
         if tiles is not None:
-            competing = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
+            listed = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
         elif len(layers) == 1 and splits is None and _is_usual(name, first) and first.rows <= MOST_ROWS:
-            competing = list(self._ranked(first, known.units, products))
+            listed = list(self._ranked(first, products))
         else:
-            competing = list(candidates(self.device, layers, known.units, splits))
-        if not competing:
+            listed = list(candidates(self.device, layers, known.units, splits))
+        if not listed:
             limit = self.device.sram_per_block
             wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
             raise InfeasibleError(
                 f"hardware: {wanted} fits the {limit:,} B of a block on {self.device.name}", least=limit + 1, unit="B"
             )
-        tile = competing[0]
-        if len(competing) > 1:
-            tile = min(competing, key=lambda tile: self._seconds(layers, tile, name, products))
+        tile = listed[0]
+        if len(listed) > 1:
+            tile = min(listed, key=lambda tile: self._seconds(layers, tile, name, products))
         work, launched = self._work(layers, tile, name, known)
         free = replace(free, l2=multicast(free, first, tile))
         kernels = [self._timed(demand, free, launched) for demand in work]
@@ -304,25 +304,42 @@ class LayerClock:
         times: list[float] = (np.broadcast_to(first, len(tiles)) + rest).tolist()
         return times
 
-    def _ranked(self, layer: Linear, units: int | None, products: str | None) -> tuple[GemmTile, ...]:
-        """Return the fastest tile of a layer, if one fits; rank those of other numbers of rows along with it."""
-        tiles = self.ranked.get((products, layer))
-        if tiles is None:
-            alike = next((group for group in ROWS if layer.rows in group), (layer.rows,))
-            layers = [layer.model_copy(update={"rows": rows}) for rows in alike]
-            points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), units)]
-            best: dict[Linear, tuple[float, tuple[GemmTile, ...]]] = dict.fromkeys(layers, (inf, ()))
-            rows = np.array([one.rows for one, _ in points])
-            numbers = LayerNumbers(layer, {**layer.numbers, "rows": rows})
-            times = self._seconds_at(numbers, [tile for _, tile in points], products) if points else []
-            for (one, tile), seconds in zip(points, times, strict=True):
-                if seconds < best[one][0]:
-                    best[one] = seconds, (tile,)
-            while len(self.ranked) >= MOST:
-                self.ranked.pop(next(iter(self.ranked)), None)
-            self.ranked.update({(products, one): tiles for one, (_, tiles) in best.items()})
-            tiles = best[layer][1]
-        return tiles
+    def _ranked(self, layer: Linear, products: str | None) -> tuple[GemmTile, ...]:
+        """Return the fastest tile of a layer, if one fits."""
+        if (products, layer) not in self.ranked:
+            self.rank((layer,), products)
+        return self.ranked[products, layer]
+
+    def rank(self, layers: Iterable[Linear], products: str | None) -> None:
+        """Find the fastest tile of each layer in arrays, those of other numbers of rows along with it."""
+        alike: dict[Any, list[Linear]] = {}
+        for layer in layers:
+            if layer.rows <= MOST_ROWS and (products, layer) not in self.ranked:
+                alike.setdefault(_shared(layer), []).append(layer)
+        for asked in alike.values():
+            self._rank(list(dict.fromkeys(one for layer in asked for one in _at_rows(layer))), products)
+
+    def _rank(self, layers: Sequence[Linear], products: str | None) -> None:
+        """Find the fastest tile of each of some layers that share their types."""
+        numbers: dict[str, Any] = dict(layers[0].numbers)
+        for name in ("rows", "in_features", "out_features"):
+            numbers[name] = np.array([getattr(layer, name) for layer in layers])
+        every = LayerNumbers(layers[0], numbers)
+        units = self.rates_of(layers[0], products)[0].units
+        places: list[int] = []
+        tiles: list[GemmTile] = []
+        for tile, competes in competing(self.device, (every,), units):
+            here = np.flatnonzero(np.broadcast_to(competes, len(layers))).tolist()
+            places += here
+            tiles += [tile] * len(here)
+        best: list[tuple[float, tuple[GemmTile, ...]]] = [(inf, ())] * len(layers)
+        times = self._seconds_at(every.at(np.array(places)), tiles, products) if places else []
+        for place, tile, seconds in zip(places, tiles, times, strict=True):
+            if seconds < best[place][0]:
+                best[place] = seconds, (tile,)
+        while self.ranked and len(self.ranked) + len(layers) > MOST:
+            self.ranked.pop(next(iter(self.ranked)), None)
+        self.ranked.update({(products, layer): tile for layer, (_, tile) in zip(layers, best, strict=True)})
 
     def launch(self, known: Rates) -> float:
         """Return the time between the starts of consecutive kernels [s]."""
@@ -386,6 +403,19 @@ def _peak(known: Rates) -> float:
 def _declared(name: AlgorithmLike | None, layer: Linear) -> Algorithm:
     """Return an algorithm of linear layers, by default the one that is preferred."""
     return answering(layer)[0] if name is None else algorithm(name)
+
+
+def _shared(layer: Linear) -> tuple[Any, ...]:
+    """Return what layers share whose tiles are ranked in the same arrays: types, and a block of scales."""
+    scales = layer.scale_block is not None and layer.scale_block < layer.in_features
+    types = layer.dtype, layer.weight_dtype, layer.out_dtype, layer.scale_block
+    return (*types, scales, layer.gated, layer.bias, layer.groups)
+
+
+def _at_rows(layer: Linear) -> list[Linear]:
+    """List a layer at the numbers of rows that are ranked with its own."""
+    alike = next((group for group in ROWS if layer.rows in group), (layer.rows,))
+    return [layer if layer.rows == rows else layer.model_copy(update={"rows": rows}) for rows in alike]
 
 
 def _is_usual(name: AlgorithmLike | None, layer: Linear) -> bool:

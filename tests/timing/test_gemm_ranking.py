@@ -39,6 +39,18 @@ def test_the_ranking_chooses_the_fastest_of_all_tiles(name, layer):
     assert tile.sizes == list(candidates(device, (layer,), units))[each.index(min(each))].sizes
 
 
+@given(st.sampled_from(DEVICES), st.lists(layers, min_size=2, max_size=5))
+def test_layers_ranked_together_have_the_tiles_of_each_alone(name, asked):
+    device = hardware(name)
+    together = LayerClock(device)
+    together.rank(asked, "bf16")
+    ranked = dict(together.ranked)
+    for layer in asked:
+        alone = LayerClock(device).fastest((layer,), products="bf16")
+        assert together.fastest((layer,), products="bf16") == alone
+    assert together.ranked == ranked
+
+
 @pytest.mark.parametrize("name", DEVICES)
 def test_many_rows_are_ranked_as_each_alone(name):
     device, known = hardware(name), rates(hardware(name), "bf16")

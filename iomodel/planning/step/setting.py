@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from iomodel.devices.rates import rates
 from iomodel.models.decoder_layer import DecoderLayer
@@ -225,6 +225,43 @@ class StepSetting:
         if self.layout.tensor_parallel > 1:
             size = self.tokens * self.hidden * ELEMENT_SIZE[self.dtype]
             yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size, self.layout)
+
+
+@dataclass(frozen=True)
+class AskedProducts(LayerClock):
+    """A clock that lists the linear layers that it is asked for, by the type of their products, and times nothing."""
+
+    asked: dict[str, list[Linear]] = field(default_factory=dict, compare=False, repr=False)
+
+    def linear(self, *layers: Linear, products: str | None = None) -> Span:
+        """List a layer, or none of several in one launch, whose tiles are not ranked."""
+        if len(layers) == 1:
+            self.asked.setdefault(products or layers[0].dtype, []).append(layers[0])
+        return NO_TIME
+
+    def elementwise(self, *_: Any) -> Span:
+        """Leave out the time of a kernel."""
+        return NO_TIME
+
+
+@dataclass(frozen=True)
+class UntimedAttention(AttentionClock):
+    """A clock that times no call."""
+
+    def fastest(self, *_: Any) -> tuple[str, Span]:
+        """Leave out the time of a call."""
+        return "", NO_TIME
+
+
+NO_TIME = Span(0.0, 0, 0, 0, ())
+
+
+def rank_products(at: StepSetting, listed: Callable[[StepSetting], object]) -> None:
+    """Rank the tiles of all linear layers of a step in arrays; `listed` lists its parts."""
+    clock = AskedProducts(at.clock.device, at.clock.parameters)
+    listed(replace(at, clock=clock, attention=UntimedAttention(at.attention.device, at.attention.parameters)))
+    for products, layers in clock.asked.items():
+        at.clock.rank(layers, products)
 
 
 def seconds_of(parts: Iterable[Part]) -> float:

@@ -11,6 +11,7 @@ from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import settled
 from iomodel.planning.engines import as_engine
@@ -21,7 +22,7 @@ from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send, with_nodes
 from iomodel.planning.step.lora import check_lora
-from iomodel.planning.step.setting import Part, StepSetting, seconds_of
+from iomodel.planning.step.setting import Part, StepSetting, rank_products, seconds_of
 from iomodel.planning.step.step_arguments import (
     as_model,
     as_parameters,
@@ -165,8 +166,9 @@ def _check_divided(layout: Layout, queries: int, keys: int, shared: int) -> None
 
 def _timed(spec: ModelSpec, at: StepSetting, logits: Logits) -> tuple[tuple[StepPart, ...], float]:
     """Time the parts of a step, and its longest stage [s]."""
-    layers = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
-    first, last, sent = list(_before(spec, at)), list(_after(spec, at, logits)), dict(_sends(at))
+    rank_products(at, lambda asking: _parts(spec, asking, logits))
+    layers, first, last = _parts(spec, at, logits)
+    sent = dict(_sends(at))
     counted = [(first, 1), *((layers[layer], times) for layer, times in spec.counted.items()), (last, 1)]
     parts: Counter[Part] = Counter()
     for group, times in (*counted, *(([part], times) for part, times in sent.items())):
@@ -180,6 +182,14 @@ def _timed(spec: ModelSpec, at: StepSetting, logits: Logits) -> tuple[tuple[Step
     stages[0] += seconds_of(first)
     stages[-1] += seconds_of(last)
     return listed, max(stages) + max(seconds_of([part]) for part in sent)
+
+
+def _parts(
+    spec: ModelSpec, at: StepSetting, logits: Logits
+) -> tuple[dict[DecoderLayer, list[Part]], list[Part], list[Part]]:
+    """List the parts of each layer, and those before and after all layers."""
+    layers = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
+    return layers, list(_before(spec, at)), list(_after(spec, at, logits))
 
 
 def _sends(at: StepSetting) -> Iterator[tuple[Part, int]]:
