@@ -7,6 +7,10 @@ Without names, the formulas are those of all algorithms (:mod:`iomodel.counting.
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("SYMPY_CACHE_SIZE", "100000")  # read when sympy is imported, which derives parts anew beyond 1000
+
 from argparse import ArgumentParser
 from collections.abc import Sequence
 

@@ -167,9 +167,15 @@ class ClockData:
 
     def _formulas(self, formulas: Formulas) -> str:
         """Return the name of the function of some formulas: the sign, and its number."""
-        (function,) = ast.parse(formulas.compiled.stored_text).body
-        assert isinstance(function, ast.FunctionDef)
-        return f"{self.sign}{self.functions.setdefault(number_source(function), len(self.functions))}"
+        source = _source(formulas.compiled.stored_text)
+        return f"{self.sign}{self.functions.setdefault(source, len(self.functions))}"
+
+
+@lru_cache(maxsize=4096)  # layouts and masks share most formulas of a residency
+def _source(text: str) -> str:
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    return number_source(function)
 
 
 def clock_data(algorithms: Sequence[str], devices: Iterable[str]) -> dict[str, Any]:

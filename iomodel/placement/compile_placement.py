@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from sympy import Add, Expr, Integer, Max, ceiling
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.compile import compile_formulas
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
@@ -26,6 +28,12 @@ def compiled_placement(
 ) -> PlacementFormulas:
     """Compile the bytes that a residency takes in shared memory, tensor memory and registers."""
     names, sizes = tile_sizes(algorithm, kind, options)
+    return _compiled(names, tuple(sizes.items()), residency)
+
+
+@lru_cache(maxsize=1024)  # most masks and options leave the tiles as they are
+def _compiled(names: tuple[str, str], tiles: tuple[tuple[str, Expr], ...], residency: Residency) -> PlacementFormulas:
+    sizes = dict(tiles)
 
     def held(phase: Sequence[Fragment]) -> Expr:
         return Add(*(fragment_bytes(part, sizes) for part in phase))
@@ -39,9 +47,10 @@ def compiled_placement(
     return PlacementFormulas(shared, registers, names)
 
 
+@lru_cache(maxsize=64)
 def tile_sizes(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]
-) -> tuple[tuple[str, str], dict[str, Expr]]:
+) -> tuple[tuple[str, str], Mapping[str, Expr]]:
     """Return the names of the two tiles of an algorithm, and the size of each buffer [elements]."""
     chosen = dict(options)
     nest = declared(algorithm, replace(kind, features=()), chosen)
@@ -51,7 +60,7 @@ def tile_sizes(
     )
     if len(tiles) != 2:
         raise DeclarationError(f"{algorithm}: a residency is of a kernel with two tiles; found {tiles}")
-    return (NAME_OF[tiles[0]], NAME_OF[tiles[1]]), sizes
+    return (NAME_OF[tiles[0]], NAME_OF[tiles[1]]), FrozenDict(sizes)
 
 
 def stored_bytes(part: Shared | Reused, sizes: Mapping[str, Expr]) -> Expr:
