@@ -1,5 +1,6 @@
 """Laws of a training step: memory, time, FLOPs, bubble; the table of the docs, recomputed."""
 
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -142,10 +143,18 @@ def test_more_ranks_of_experts_keep_the_work_and_add_an_exchange():
     assert sixteen.devices == 16
 
 
+def test_each_node_of_a_token_adds_the_same_time():
+    """Up to the nodes there are; on one node, where a row crosses no network, a limit changes nothing."""
+    name = "exchange of experts"
+    times = [experts(ranks=32, nodes_per_token=nodes).breakdown[name] for nodes in (1, 2, 3, 4, 8)]
+    steps = [more - less for less, more in pairwise(times)]
+    assert steps[:3] == pytest.approx([steps[0]] * 3)
+    assert steps[0] > 0 == steps[3]
+    assert experts(nodes_per_token=1).breakdown[name] == pytest.approx(experts().breakdown[name])
+
+
 def test_rows_that_cross_the_network_once_for_each_node_take_less_time():
-    times = [experts(ranks=32, nodes_per_token=nodes).seconds for nodes in (1, 2, 4)]
-    assert times == sorted(times)
-    assert times[-1] < experts(ranks=32).seconds
+    assert experts(ranks=32, nodes_per_token=4).seconds < experts(ranks=32).seconds
     beside, alone = (experts(ranks=32, overlap=overlap) for overlap in (["data", "experts"], ["data"]))
     assert beside.seconds < alone.seconds < beside.serial_seconds == alone.serial_seconds
 
@@ -252,6 +261,19 @@ def test_ranks_that_divide_a_sequence_keep_the_work_and_divide_the_activations(r
     assert alone.breakdown["exchange of keys and values"] > 0 == steps[0].breakdown["exchange of keys and values"]
 
 
+@pytest.mark.parametrize("shard", SHARDS)
+def test_ranks_that_divide_a_sequence_hold_what_replicas_hold(shard):
+    asked = {"batch": 8, "seq_len": 4096, "shard": shard}
+    parts, replicas = (
+        iomodel.train_step("llama-3.2-1b", GPU, **asked, **more)
+        for more in ({"layout": iomodel.Layout(context_parallel=4)}, {"data_parallel": 4})
+    )
+    for held in ("parameters", "gradients", "optimizer"):
+        assert getattr(parts.memory, held) == getattr(replicas.memory, held)
+    assert parts.breakdown["optimizer"] == replicas.breakdown["optimizer"]
+    assert parts.breakdown["exposed data-parallel collectives"] > 0
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_gives_what_is_not_given(framework):
     asked = {**ASKED, "data_parallel": 2}
@@ -307,16 +329,15 @@ def test_a_part_of_the_layers_runs_again_in_that_share_of_the_time():
         assert part == pytest.approx(whole * layers / 12)
 
 
-def test_layers_that_run_again_keep_their_inputs():
-    """Two bytes for each token and channel, in place of all that a layer keeps."""
-    none, three, four = (
-        run(recompute="full" if layers else "none", **({"recompute_layers": layers} if layers else {}))
-        for layers in (0, 3, 4)
-    )
-    layer, tokens = MODEL.layers[0], 512 * four.micro_batch
+@pytest.mark.parametrize("layers", [1, 3, 12])
+def test_layers_that_run_again_keep_their_inputs(layers):
+    """Two bytes for each token and channel, in place of all that a layer keeps; one at a time is whole again."""
+    none, again = run(recompute="none"), run(recompute="full", recompute_layers=layers)
+    layer, tokens = MODEL.layers[0], 512 * again.micro_batch
     every = layer_activations(layer, MODEL.hidden_size, tokens, iomodel.Layout())
-    assert three.memory.activations - four.memory.activations == every - 2 * tokens * MODEL.hidden_size
-    assert four.memory.parameters == none.memory.parameters
+    saved = every - 2 * tokens * MODEL.hidden_size
+    assert none.memory.activations - again.memory.activations == (layers - 1) * saved
+    assert again.memory.parameters == none.memory.parameters
 
 
 def test_an_early_stop_leaves_out_the_last_product():
