@@ -62,6 +62,18 @@ def test_a_faster_link_is_never_worse():
     assert found[-1].tpot < together.tpot  # no prefill comes between the steps
 
 
+@pytest.mark.parametrize("link", [1e8, 1e10])
+def test_a_target_is_kept_by_as_many_requests_as_can(link):
+    """The transfer counts once for an answer: the batch found keeps the target with it, and one request more does not."""
+    one = Layout()
+    at = {"link": link, "prefill_layout": one, "decode_layout": one, **CHAT}
+    tpot = disaggregate(TINY, H100, H100, batch=100, **at).tpot
+    found = disaggregate(TINY, H100, H100, tpot=tpot, **at)
+    assert found.tpot <= tpot
+    assert found.decode.batch >= 100
+    assert disaggregate(TINY, H100, H100, batch=found.decode.batch + 1, **at).tpot > tpot
+
+
 def test_the_links_of_a_layout_are_those_of_pools_too():
     stated = disaggregate(TINY, H100, H100, link="50GB/s", **CHAT)
     assert disaggregate(TINY, H100, H100, **CHAT) == stated

@@ -156,6 +156,22 @@ def test_each_rank_rotates_and_appends_its_own_heads(ranks: int) -> None:
         assert part.requested_bytes == layers * batch * each_row
 
 
+@pytest.mark.parametrize("name", ["llama-3.2-1b", "gemma-3-4b", "gpt-oss-20b", "deepseek-v2-lite", "deepseek-v3"])
+def test_a_step_turns_its_rows_and_appends_what_the_cache_grows_by(name: str) -> None:
+    """Read and written once each, beside slots and angles; a latent has one rotary key for all heads."""
+    spec, rows = model(name), 6
+    found = step(spec, "h200-sxm", batch=2, q_len=3, kv_len=100)
+    attending = [layer.attention for layer in spec.layers if layer.attention is not None]
+    (appended,) = parts(found, "append to the cache")
+    assert appended.requested_bytes == rows * (2 * spec.kv_bytes_per_token() + 8 * len(attending))
+    (turned,) = (part for part in found.parts if part.name == "rotary")
+    assert turned.requested_bytes == rows * sum(
+        4 * (each.heads + (1 if each.rope_dim else each.kv_heads)) * (each.rope_dim or each.head_dim)
+        + 4 * (each.rope_dim or each.head_dim)
+        for each in attending
+    )
+
+
 def test_experts_are_met_as_expected() -> None:
     assert approximate_experts_hit(64, 6, 1) == 6
     draws = np.random.default_rng(0).random((2000, 16, 64)).argsort(axis=2)[:, :, :6]  # six of 64, by 16 tokens
