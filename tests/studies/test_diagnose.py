@@ -194,6 +194,17 @@ def test_which_shapes_the_four_rates_and_times_are_of() -> None:
     assert round(NAIVE[2048][0] / NAIVE[8192][0]) == 17
 
 
+def test_sequences_of_a_batch_are_remedied_as_heads_are() -> None:
+    """Each has a block of its own, so splits that fill the machine divide by both."""
+    found = []
+    for batch, heads in ((1, 16), (4, 4), (16, 1)):
+        call = iomodel.Attention(batch=batch, heads=heads, q_len=1, kv_len=16_384, head_dim=128)
+        d = iomodel.diagnose("flash2", call, "a100-sxm4-80gb", 2e-3, {"block_q": 64, "block_kv": 64})
+        found.append([(one.name, one.options, one.tiles, one.gain) for one in d.remedies])
+    assert found[0] == found[1] == found[2]
+    assert any(options.get("splits", 1) > 1 for _, options, _, _ in found[0])
+
+
 def test_the_widest_naive_kernel_by_hand() -> None:
     d = naive(8192)
     rows = 16 * 8192 * 4

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.studies.rules.domain import Domain
-from iomodel.studies.rules.launches import DividingFamily, Family, Launch
+from iomodel.studies.rules.launches import SHARE, DividingFamily, Family, Launch
 from iomodel.studies.rules.rule_result import DeviceRule, Node, Regret, Rule
 from iomodel.studies.rules.terms import FEATURES, candidates, counted
 from iomodel.studies.rules.tree import Grower, roundest
@@ -336,6 +336,18 @@ def test_no_call_of_the_domain_reaches_a_launch_that_the_kernels_refuse(learned:
     for device in learned.devices:
         family = Family.of(iomodel.algorithms.algorithm("flash2"), iomodel.hardware(device.hardware), None, "bf16")
         assert np.isfinite(family.times(calls, device.launches, device.places(calls))).all()
+
+
+def test_the_fewest_splits_within_the_tolerance_are_chosen() -> None:
+    algorithm, device = iomodel.algorithms.algorithm("split_kv"), iomodel.hardware("a100-sxm4-80gb")
+    family = DividingFamily.of(algorithm, device, None, "bf16")
+    calls = Domain(head_dims=(128,), max_group=4).drawn(40, 3)
+    chosen, least = family.solved(calls)
+    times = family.times(calls, family.ways)
+    near = times <= (1 + SHARE) * times.min(axis=0)
+    assert list(least) == list(times.min(axis=0))
+    assert [family.ways.index(way) for way in chosen] == [np.flatnonzero(column)[0] for column in near.T]
+    assert (times[near.argmax(axis=0), np.arange(40)] > least).any()  # else the tolerance decides nothing
 
 
 def test_several_splits_of_rows_that_are_packed_alone_are_refused() -> None:

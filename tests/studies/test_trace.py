@@ -230,6 +230,16 @@ Store LSE[0:2] 64
 """
 
 
+def test_the_heads_of_a_program_are_traced_together() -> None:
+    """Packed heads of a group share their programs, so that the first heads of a group have the events of all."""
+    w = iomodel.Attention(batch=2, heads=6, kv_heads=2, q_len=6, kv_len=10, head_dim=4)
+    tiles = {"block_q": 3, "block_kv": 4}
+    packed = [iomodel.trace("flash2", w, None, tiles, traced_heads=n, packed=True).count for n in range(1, 13)]
+    alone = [iomodel.trace("flash2", w, None, tiles, traced_heads=n).count for n in range(1, 13)]
+    assert packed == [packed[-1] // 4 * group for group in (1, 2, 3, 4) for _ in range(3)]
+    assert alone == [alone[0] * n for n in range(1, 13)]
+
+
 def test_the_events_of_a_small_case() -> None:
     """Two queries of three see the keys up to 2 and 3: both key tiles; a buffer is as large as a full tile."""
     found = list(iomodel.trace("flash2", SMALL, None, {"block_q": 2, "block_kv": 3}).events)
