@@ -229,6 +229,25 @@ def test_several_kernels_are_one_call(tmp_path: Path) -> None:
         iomodel.testing.audit(path, {"flash_bwd": back})
 
 
+@pytest.mark.parametrize("longest", [0, 1, 2])
+def test_the_use_of_sectors_is_that_of_the_longest_launch(longest: int, tmp_path: Path) -> None:
+    back = iomodel.estimate("flash2", W.model_copy(update={"direction": "backward"}), "a100-sxm4-80gb")
+    read, written = ((str(size // 3), "byte") for size in back.dram_bytes)
+    sectors = (2 * back.requested_bytes // 32 // 3, "sector")
+    launches: list[Counters] = [
+        {
+            READ: read, WRITE: written, SECTORS.format("read"): sectors, SECTORS.format("write"): ("0", "sector"),
+            TIME: ("5" if place == longest else "1", "ms"), USED: ("16.0" if place == longest else "32.0", "byte"),
+        }
+        for place in range(3)
+    ]  # fmt: skip
+    path = tmp_path / "backward.csv"
+    names = ("dot_do_o", "dq_dk_dv", "convert_dq")
+    path.write_text(details(*((f"flash_bwd_{name}", one) for name, one in zip(names, launches, strict=True))))
+    (call,) = iomodel.testing.audit(path, {"flash_bwd": back}).calls
+    assert any(reason.startswith("uncoalesced loads: 16.0 of 32 B") for reason in call.explanations)
+
+
 GOOD: Counters = {READ: ("1", "byte"), WRITE: ("2", "byte")}
 
 

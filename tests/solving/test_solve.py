@@ -17,6 +17,7 @@ from sympy import Integer
 import iomodel
 from iomodel import Attention, VarlenAttention
 from iomodel.algorithms import algorithm
+from iomodel.common.display import Table
 from iomodel.nests import Algorithm, B_c, Hold, K, Kernel, Load, Loop, MatMul, O, Q, Store, V, depth, key, query
 from tests.support.exhaustive_tiles import KEYS, WAYS, Call, Question, exhaustive, tiles_of
 from tests.support.inside import NUMBERS, other_of
@@ -448,3 +449,25 @@ def test_the_tiles_of_the_papers_rule_are_said(memory: int, width: int, length: 
     text = str(iomodel.solve("flash1", w, sram_elements=memory))
     assert "tiles by the paper's rule: B_r = {}, B_c = {}".format(*says) in text
     assert "paper's rule" not in str(iomodel.solve("flash2", w, sram_elements=memory))
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(8, 8), (32, 8)])
+def test_each_further_block_on_the_same_keys_adds_a_partial_result(heads: int, kv_heads: int) -> None:
+    """The printed bound of divided keys counts the blocks of all groups; rows of several tiles have none."""
+
+    def printed(q_len: int, **options: int) -> dict[str, int]:
+        call = Attention(batch=2, heads=heads, kv_heads=kv_heads, q_len=q_len, kv_len=16_384, head_dim=128)
+        found = iomodel.solve("split_kv", call, "h100-sxm5", **options)
+        assert found.tiles["block_q"] < 512
+        rows = {row[0]: row[1] for part in found.tables() if isinstance(part, Table) for row in part.rows}
+        own = ("busy blocks", "above this bound")
+        known = {title: int(rows[title].replace(",", "")) for title in rows if any(word in title for word in own)}
+        assert not known or sum(known.values()) == found.cost.hbm_bytes
+        return known
+
+    bounds = []
+    for splits in (2, 3, 4):
+        known = printed(1, splits=splits)
+        bounds.append(known[f"lower bound for {2 * kv_heads * splits} busy blocks (divided-keys)"])
+    assert bounds[2] - bounds[1] == bounds[1] - bounds[0] > 0
+    assert not printed(512 * kv_heads // heads, splits=2)
