@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import iomodel
-from iomodel.common.display import Table, microseconds
+from iomodel.common.display import Table, choice_text, microseconds
 from iomodel.common.results import Record, column, columns_in, printed
 
 
@@ -54,3 +54,9 @@ def test_omissions_add_a_column_where_anything_is_left_out() -> None:
 def test_many_solutions_by_time_print_their_launch_configuration() -> None:
     text = str(iomodel.solve_array("flash2", None, "h100-sxm5", q_len=[1024, 2048], head_dim=64, objective="time"))
     assert all(name in text for name in ("warps", "stages", "us"))
+
+
+def test_a_launch_is_no_size_of_a_tile() -> None:
+    tiles = {"block_q": 64, "block_kv": 32}
+    assert choice_text({**tiles, "warps": 4, "stages": 3}, {}) == f"{choice_text(tiles, {})}, 4 warps"
+    assert choice_text({"stages": 3}, {"splits": 2}) == choice_text({}, {"splits": 2})

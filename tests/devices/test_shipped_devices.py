@@ -9,7 +9,7 @@ import yaml
 
 from iomodel.devices.device import Hardware, _shipped, hardware, list_hardware
 from iomodel.devices.overview import overview
-from iomodel.devices.quantity import Quantity
+from iomodel.devices.quantity import Quantity, SizeList
 from iomodel.devices.sources import sources
 from tests.support.inside import as_text, parse
 
@@ -186,6 +186,13 @@ def test_every_source_exists_and_is_used():
                 *(key for other in getattr(quantity, "alternatives", ()) for key in other.source),
             }
     assert used == set(sources())
+
+
+@pytest.mark.parametrize("unit", ["", "Hz"])
+def test_only_bytes_are_printed_in_kib(unit):
+    sizes = (1024, 4096)
+    assert str(SizeList(values=sizes, unit=unit)).split() == [*", ".join(map(str, sizes)).split(), *unit.split()]
+    assert str(SizeList(values=sizes, unit="B")).endswith("KiB")
 
 
 def test_unverified_are_those_from_memory_only():

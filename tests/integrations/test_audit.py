@@ -246,6 +246,7 @@ def test_the_use_of_sectors_is_that_of_the_longest_launch(longest: int, tmp_path
     path.write_text(details(*((f"flash_bwd_{name}", one) for name, one in zip(names, launches, strict=True))))
     (call,) = iomodel.testing.audit(path, {"flash_bwd": back}).calls
     assert any(reason.startswith("uncoalesced loads: 16.0 of 32 B") for reason in call.explanations)
+    assert not any(reason.startswith("requests") for reason in call.explanations)  # the sectors explain them
 
 
 GOOD: Counters = {READ: ("1", "byte"), WRITE: ("2", "byte")}

@@ -29,6 +29,7 @@ from tests.support.inside import NAME_OF, main
 matplotlib = pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
 W = iomodel.Attention(heads=4, kv_heads=2, q_len=1024, head_dim=64, mask="causal")
+FP16 = W.model_copy(update={"dtype": "fp16", "kv_dtype": "fp16"})
 GPU = "a100-sxm4-80gb"
 
 
@@ -138,6 +139,7 @@ FAULTS = {
     "points: 3 given": lambda: plots.roofline([3], GPU),
     "dtype: 'bf17' is unknown": lambda: plots.roofline([], GPU, "bf17"),
     "dtype: estimates of bf16 given": lambda: plots.roofline([Stub()], GPU, "fp8"),
+    "dtype: estimates of bf16, fp16 given": lambda: plots.roofline([Stub(), Stub(workload=FP16)], GPU),
     "hardware: NVIDIA H100 SXM5 80GB given with an estimate for NVIDIA A100": lambda: plots.roofline(
         Stub(), "h100-sxm5"
     ),
