@@ -271,6 +271,22 @@ def test_lists_of_a_quantisation_may_name_modules_by_any_path_of_the_layers(path
     assert found == {"fp8": 3 * MATRICES - ATTENTION, "bf16": ATTENTION}
 
 
+@pytest.mark.parametrize(("bits", "named"), [(8, "mxfp8"), (4, "mxfp4")])
+def test_a_group_of_32_floats_is_a_microscaled_type_whatever_the_format_is_called(bits, named):
+    def typed(group, form):
+        weights = {"num_bits": bits, "type": "float", **group}
+        groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+        found = quantised(quant_method="compressed-tensors", format=form, config_groups=groups)
+        (dtype,) = found.keys() - {"head"}
+        return dtype
+
+    assert {typed({"group_size": 32}, form) for form in (f"{named}-quantized", "float-quantized", None)} == {named}
+    others = {typed({"group_size": 16}, None), typed({}, "float-quantized")}
+    assert named not in others
+    if bits == 4:  # released files name the format alone
+        assert typed({}, f"{named}-pack-quantized") == named
+
+
 def test_a_group_of_targets_and_the_output_layer():
     weights = {"num_bits": 4, "type": "int", "group_size": 32}
     groups = {"a": {"targets": ["re:.*self_attn.*"], "weights": weights}}

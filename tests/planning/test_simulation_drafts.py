@@ -68,6 +68,8 @@ def test_drafts_that_nobody_accepts_cost_time(policy):
     assert vain.tpot.mean > plain.tpot.mean > good.tpot.mean
     assert vain.decodings == plain.decodings == 80 * 32
     assert good.decodings < plain.decodings / 2
+    (row,) = (line for line in str(vain).splitlines() if "tokens of a request in a decode step" in line)
+    assert float(row.split()[-1]) == 1  # the first token of an answer is not decoded
     assert vain.memory.request_bytes == 2 * plain.memory.request_bytes  # each model keeps a cache
 
 
