@@ -444,7 +444,9 @@ def test_a_cost_without_tiles_is_what_no_tile_decides(answer, name, mask):
     shown = answer(line)
     assert all(option in shown for option in typed)
     least = [row.split()[2:4] for row in shown.splitlines() if row.strip().startswith("compulsory traffic")]
-    assert least == [[f"{free['compulsory'][name]:,}", unit] for name, unit in (("elements", "elements"), ("bytes", "B"))]
+    assert least == [
+        [f"{free['compulsory'][name]:,}", unit] for name, unit in (("elements", "elements"), ("bytes", "B"))
+    ]
     for size in (16, 48):
         cost = json.loads(answer(f"{line} --json {' '.join(f'{option} {size}' for option in typed)}"))
         assert free["useful_flops"] in (None, cost["useful_flops"])

@@ -64,7 +64,7 @@ def test_a_faster_link_is_never_worse():
 
 @pytest.mark.parametrize("link", [1e8, 1e10])
 def test_a_target_is_kept_by_as_many_requests_as_can(link):
-    """The transfer counts once for an answer: the batch found keeps the target with it, and one request more does not."""
+    """The transfer counts once for an answer: the batch found keeps the target with it, and one more does not."""
     one = Layout()
     at = {"link": link, "prefill_layout": one, "decode_layout": one, **CHAT}
     tpot = disaggregate(TINY, H100, H100, batch=100, **at).tpot
