@@ -33,7 +33,6 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.offline_run import run_seconds  # noqa: E402
 from benchmarks.serving_newcomer import ENGINES, WEIGHTS, engine, quantile  # noqa: E402
 from benchmarks.serving_newcomer import report as newcomer  # noqa: E402
 from benchmarks.trtllm_bench import Limits, limits  # noqa: E402
@@ -163,11 +162,7 @@ def predicted(row: dict[str, str]) -> float:
     if row["note"].startswith("a whole batch is prefilled at once"):
         return static_rate(ReplicaSteps(served, device), int(row["concurrency"]), ungrouped(row, served, device))
     if not row["concurrency"]:
-        most = bench_limits(row).requests * served.layout.data_parallel
-        batch = min(served.memory(device).fits, most)
-        requests = REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS)
-        seconds = run_seconds(ReplicaSteps(served, device), batch, requests, bench_limits(row).tokens)
-        return requests * served.output / seconds
+        return offline_rate(row, served)
     if row["kind"] == "served ttft":
         return served_ttft(row, served)
     batch = int(row["concurrency"])
@@ -175,6 +170,29 @@ def predicted(row: dict[str, str]) -> float:
     if row["kind"] == "tpot":
         return reached.tpot
     return reached.ttft
+
+
+def asked_again(served: Service) -> dict[str, Any]:
+    """Return the options of a service for another verb."""
+    types = {name: value for name, value in served.types.items() if name != "page_size"}
+    engine = None if served.engine is None else served.engine.name
+    return {"layout": served.layout, "engine": engine, **types}
+
+
+def offline_rate(row: dict[str, str], served: Service) -> float:
+    """Simulate the run of a page: all requests are there at the start, under the limits of the benchmark [1/s]."""
+    limits = bench_limits(row)
+    return simulate(
+        served.model,
+        row["gpu"],
+        prompt=served.prompt,
+        output=served.output,
+        requests=REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS),
+        batch=limits.requests * served.layout.data_parallel,
+        token_budget=limits.tokens,
+        memory_utilization=served.memory_utilization,
+        **asked_again(served),
+    ).tokens_per_second
 
 
 def served_ttft(row: dict[str, str], served: Service) -> float:
@@ -189,12 +207,8 @@ def served_ttft(row: dict[str, str], served: Service) -> float:
         name: draw.integers(int(SHORTEST * most), most + 1, 10 * clients).tolist()
         for name, most in (("prompt", served.prompt), ("output", served.output))
     }
-    types = {name: value for name, value in served.types.items() if name != "page_size"}
-    shared = {"concurrency": clients, "requests": 10 * clients, "layout": served.layout, **types}
-    engine = None if served.engine is None else served.engine.name
-    return simulate(
-        served.model, row["gpu"], arrivals=lengths, engine=engine, policy="prefill-first", **shared
-    ).ttft.mean
+    shared = {"concurrency": clients, "requests": 10 * clients, **asked_again(served)}
+    return simulate(served.model, row["gpu"], arrivals=lengths, policy="prefill-first", **shared).ttft.mean
 
 
 def static_rate(steps: ReplicaSteps, batch: int, attention: ReplicaSteps | None = None) -> float:

@@ -249,8 +249,11 @@ def test_the_table_holds_the_steps():
     steps = steps_of(1000, 500)
     table = step_table(steps, np.array([1000, 1300]), 2600, 40, 512, chunked=True)
     for place, context in enumerate(table.contexts):
-        times = BatchTimes(lambda batch, c=context: step(TINY, H100, batch=batch, q_len=1, kv_len=int(c)).seconds)
-        assert table.decode[:, place].tolist() == [0.0, *(times(batch) for batch in range(1, 41))]
+        exact = lambda batch, c=context: step(TINY, H100, batch=batch, q_len=1, kv_len=int(c)).seconds  # noqa: E731
+        times, column = BatchTimes(exact), table.decode[:, place]
+        assert column[:33].tolist() == [0.0, *(times(batch) for batch in range(1, 33))]
+        assert column[40] == exact(40)  # the largest batch has the time of a plan
+        assert column[32:] == pytest.approx(np.interp(range(32, 41), (32, 40), column[[32, 40]]))
     for prompt in (861, 1024):
         place = table.lengths.tolist().index(prompt)
         parts = table.other[place] + table.attention[place] + table.rows[1]

@@ -1,8 +1,8 @@
 """Step times of a replica, tabulated for a range of batches, contexts and prompts.
 
 A step is the sum of its attention, its output layer, and everything else, which depends on the tokens alone. Decode
-steps are computed at powers of two of the batch, as for a fleet, and at contexts in between; prefills at the lengths
-between which a plan interpolates, four per octave.
+steps are computed at powers of two of the batch, as for a fleet, at the largest one, and at contexts in between;
+prefills at the lengths between which a plan interpolates, four per octave.
 """
 
 from __future__ import annotations
@@ -143,8 +143,13 @@ def _beside(steps: ReplicaSteps, batch: int, context: int) -> float:
 
 
 def _by_batch(compute: Callable[[int], float], batch: int) -> Any:
+    """Compute the times of batches up to the largest one, which is computed itself: a plan has its time."""
     times = BatchTimes(compute)
-    return np.array([0.0, *(times(size) for size in range(1, batch + 1))])
+    low = 1 << (batch.bit_length() - 1)
+    column = np.array([0.0, *(times(size) for size in range(1, low + 1)), *np.zeros(batch - low)])
+    full = min(max(compute(batch), column[low]), 2 * column[low]) if batch > low else column[low]
+    column[low:] = np.linspace(column[low], full, batch - low + 1)
+    return column
 
 
 def _contexts(steps: ReplicaSteps) -> list[int]:
