@@ -26,7 +26,7 @@ DECLARED = ("declare", "backward", "published", "requires", "symbols")
 """The fields that are read from the algorithm's own module."""
 TILES = ("shared", "phases", "tensor")
 """The fields of a residency that are read from the algorithm's own module."""
-LAYOUT = ("shared_axes", "operand_axes", "result_axes", "shrinks")
+LAYOUT = ("shared_axes", "operand_axes", "result_axes", "shrinks", "accumulates")
 """The fields of a residency that the catalogue has in place of `TILES`."""
 KERNELS = ("name", "title", "cite", "searched", "aliases", "superseded", "symbols")
 """The fields of an implementation that the catalogue has."""

@@ -177,7 +177,7 @@ def test_the_longest_context_bounds_a_plan() -> None:
     """`max_positions` of a file."""
     short = iomodel.model({**file_data("plain"), "max_positions": 1000})
     assert iomodel.plan(short, "h100-sxm5", prompt=990, output=10)
-    with pytest.raises(IOModelError, match=r"at most 1,000, the model.s positions"):
+    with pytest.raises(IOModelError, match=r"at most 1,000, the longest context"):
         iomodel.plan(short, "h100-sxm5", prompt=991, output=10)
 
 
