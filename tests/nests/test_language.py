@@ -431,7 +431,8 @@ def declarations(draw: st.DrawFn, name: str, way: str) -> Scene:
     kind = MaskKind(tabulated=True) if draw(st.booleans()) and "paged" not in features else draw(mask_kinds)
     nest = declared(found, FormulaKind(kind, way, tuple(sorted(features))), options)
     values = draw(points()) | {entry.symbol: draw(st.integers(1, 11)) for entry in TILES}
-    return Scene(nest, kind, draw(st.booleans()), values, draw(st.integers(0, 99)))
+    packed = bool(options.get("packed")) if way == "both" else draw(st.booleans())  # both passes are declared for one
+    return Scene(nest, kind, packed, values, draw(st.integers(0, 99)))
 
 
 @st.composite

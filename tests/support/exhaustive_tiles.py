@@ -107,7 +107,9 @@ class Question:
     def rows(self, tile: str) -> int:
         if tile in EXTENTS:
             return self.longest(EXTENTS[tile])
-        return self.longest("q_len") * (self.workload.group if self.options.get("packed") else 1)
+        second = self.workload.direction == "both" and tile not in tiles_of(self.algorithm)
+        packed = self.options.get("packed") and not second  # a backward pass behind a forward pass packs no rows
+        return self.longest("q_len") * (self.workload.group if packed else 1)
 
     def sizes(self, tile: str) -> list[int]:
         step, rows = self.alignment, self.rows(tile)

@@ -106,14 +106,23 @@ class Machine:
     def run(self, nest: Nest) -> None:
         """Execute all instances of every kernel."""
         batch = self.values[B]
-        heads = batch * (self.values[H_kv] if self.packed else self.values[H])
         for kernel in nest:
             before, self.counters = self.counters, Counter()
-            self.body(kernel, Here())
+            own = self.of(kernel)
+            own.body(kernel, Here())
+            heads = batch * (self.values[H_kv] if own.packed else self.values[H])
             of_keys = {"kv_head": batch * self.values[H_kv], "key_head": batch * self.values.get(H_k, 1)}
             instances = {"head": heads, **of_keys, "batch": batch, "call": 1}[kernel.per]
             self.counters = before + Counter({name: n * instances for name, n in self.counters.items()})
-            self.hold(kernel, Here(), {})
+            own.hold(kernel, Here(), {})
+
+    def of(self, kernel: Kernel) -> Machine:
+        """The same counters, with one query head at a time in a kernel that packs none."""
+        if not (self.packed and kernel.unpacked):
+            return self
+        group, sighted = self.values[G], self.sighted
+        apart = None if sighted is None else lambda *given, **more: sighted(*given, **more)[::group]
+        return replace(self, packed=False, seen=self.seen[::group], sighted=apart)
 
     def extent(self, axis: Axis, here: Here, paged: bool = False) -> int:
         """Rows of the current tile; of a paged tensor those that its last page has, of a head the one of the row."""
@@ -308,7 +317,7 @@ class Machine:
         """Most elements and bytes allocated: inputs always, results from the first store, scratch to the last load."""
         uses: dict[Tensor, list[tuple[int, bool, dict[Axis, int]]]] = {}
         results = {leaf.tensor for leaf, _ in walk(nest) if isinstance(leaf, Store | Fill | Accumulate)}
-        passes = [(list(self.moved(kernel)), kept(kernel)) for kernel in nest]
+        passes = [(list(self.of(kernel).moved(kernel)), kept(kernel)) for kernel in nest]
         whole = {use[0].name: use[0] for moved, after in passes for use in [*moved, *after] if not use[0].inside}
         every = []
         exist: set[Tensor] = set()
@@ -324,7 +333,10 @@ class Machine:
         for tensor, found in uses.items():
             if tensor.inside:
                 continue
-            size = max(self.allocated(tensor, ends) for ends in [{}, *(ends for _, _, ends in found)])
+            size = max(
+                self.allocated(tensor, {}),
+                *(self.of(nest[number]).allocated(tensor, ends) for number, _, ends in found),
+            )
             stores = [number for number, written, _ in found if written]
             scratch = bool(stores) and stores[-1] < found[-1][0]
             begin = found[0][0] if found[0][1] else 0
