@@ -306,9 +306,9 @@ class LayerClock:
 
     def _ranked(self, layer: Linear, products: str | None) -> tuple[GemmTile, ...]:
         """Return the fastest tile of a layer, if one fits."""
-        if (products, layer) not in self.ranked:
+        while (found := self.ranked.get((products, layer))) is None:  # another thread may have dropped it again
             self.rank((layer,), products)
-        return self.ranked[products, layer]
+        return found
 
     def rank(self, layers: Iterable[Linear], products: str | None) -> None:
         """Find the fastest tile of each layer in arrays, those of other numbers of rows along with it."""
