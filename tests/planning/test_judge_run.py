@@ -24,6 +24,7 @@ READ = {
     "inferencemax-mi355x.json": ({"hardware": "mi355x", "clients": 16}, {"ttft": 2.840227181401133}),
     "mlperf_log_summary.txt": ({"load": 85.3}, {"ttft": 0.412345678, "tokens_per_second": 24965.47}),
     "sglang.jsonl": ({"engine": "sglang", "load": 5.0, "clients": 256, "prompt": 302}, {"tpot": 11.808901276564441e-3}),
+    "sglang-offline.json": ({"requests": 2000, "prompt": 313, "output": 194}, {"tokens_per_second": 1109.45}),
     "sglang-offline-printed.txt": (
         {"model": "deepseek-ai/DeepSeek-R1", "requests": 2000, "prompt": 313, "output": 194, "tensor_parallel": 16},
         {"requests_per_second": 5.71, "tokens_per_second": 1109.45},
@@ -44,6 +45,7 @@ READ = {
     ),
     "vllm-l40s.json": ({"hardware": "4xNVIDIA_L40S", "load": 10.0, "prompt": 999, "output": 270}, {"tpot": 0.01357800}),
     "vllm-l40s-printed.txt": ({"load": 30.0, "requests": 900}, {"ttft": 73.23e-3, "requests_per_second": 22.18}),
+    "vllm-throughput.json": ({"requests": 512}, {"requests_per_second": 70.77}),
     "vllm-throughput-printed.txt": (
         {"model": "LiquidAI/LFM2.5-350M", "requests": 512, "prompt": 512, "output": 256},
         {"requests_per_second": 70.77, "tokens_per_second": 18116.77},
