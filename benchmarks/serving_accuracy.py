@@ -181,15 +181,15 @@ def asked_again(served: Service) -> dict[str, Any]:
 
 def offline_rate(row: dict[str, str], served: Service) -> float:
     """Simulate the run of a page: all requests are there at the start, under the limits of the benchmark [1/s]."""
-    limits = bench_limits(row)
+    most = bench_limits(row)
     return simulate(
         served.model,
         row["gpu"],
         prompt=served.prompt,
         output=served.output,
         requests=REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS),
-        batch=limits.requests * served.layout.data_parallel,
-        token_budget=limits.tokens,
+        batch=most.requests * served.layout.data_parallel,
+        token_budget=most.tokens,
         memory_utilization=served.memory_utilization,
         **asked_again(served),
     ).tokens_per_second

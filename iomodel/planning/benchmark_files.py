@@ -173,6 +173,7 @@ class Line(NamedTuple):
 
 
 NUMBER = r"\s*:?\s*(-?[\d,]+(?:\.\d+)?)"
+TENSOR_PARALLEL = Line(r"--(?:tp|tp-size|tensor-parallel-size)[ =]+(\d+)", "tensor_parallel")
 PRINTED = (
     Line(r"Successful requests:" + NUMBER, "requests"),
     Line(r"Max(?:imum)? request concurrency:" + NUMBER, "clients"),
@@ -183,7 +184,7 @@ PRINTED = (
     Line(r"Output token throughput \(tok/s\):" + NUMBER, "tokens_per_second"),
     Line(r"Mean TTFT \(ms\):" + NUMBER, "ttft", MS),
     Line(r"Mean TPOT \(ms\):" + NUMBER, "tpot", MS),
-    Line(r"--(?:tp|tp-size|tensor-parallel-size)[ =]+(\d+)", "tensor_parallel"),
+    TENSOR_PARALLEL,
 )
 OFFLINE = (
     Line(r"--num-prompts[ =]+(\d+)", "requests"),
@@ -191,7 +192,7 @@ OFFLINE = (
     Line(r"tokens/s," + NUMBER + " output tokens/s", "tokens_per_second"),
     Line(r"Total num prompt tokens:" + NUMBER, "tokens_in"),
     Line(r"Total num output tokens:" + NUMBER, "tokens_out"),
-    *(line for line in PRINTED if line.name == "tensor_parallel"),
+    TENSOR_PARALLEL,
 )
 """Lines that `vllm bench throughput` prints, below its command."""
 THROUGHPUT = (

@@ -34,7 +34,7 @@ MOST_SIMULATED = 400
 """Most random arrivals of a simulation; longer runs have the same means."""
 FEW_TURNS = 4
 """Requests per client below which the start and the end of a run are a large part of it [-]."""
-OFFLINE = {
+OWN_ENGINES = {
     "trtllm-bench": "tensorrt-llm", "vllm bench throughput": "vllm", "sglang.bench_offline_throughput": "sglang",
 }  # fmt: skip
 """Programs that run an engine of their own."""
@@ -326,7 +326,7 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     }
     engine: str | None = OTHER_NAMES.get(str(stated.get("engine")), str(stated.get("engine")))
     if engine not in ENGINES:
-        engine = OFFLINE.get(run.source)
+        engine = OWN_ENGINES.get(run.source)
     if engine is not None:
         service["engine"] = engine
     service |= _types(stated, engine, notes)

@@ -146,10 +146,9 @@ def _by_batch(compute: Callable[[int], float], batch: int) -> Any:
     """Compute the times of batches up to the largest one, which is computed itself: a plan has its time."""
     times = BatchTimes(compute)
     low = 1 << (batch.bit_length() - 1)
-    column = np.array([0.0, *(times(size) for size in range(1, low + 1)), *np.zeros(batch - low)])
+    column = [0.0, *(times(size) for size in range(1, low + 1))]
     full = min(max(compute(batch), column[low]), 2 * column[low]) if batch > low else column[low]
-    column[low:] = np.linspace(column[low], full, batch - low + 1)
-    return column
+    return np.array([*column, *np.linspace(column[low], full, batch - low + 1)[1:]])
 
 
 def _contexts(steps: ReplicaSteps) -> list[int]:
