@@ -10,11 +10,13 @@ import typer
 from iomodel.cli.common_options import Json
 from iomodel.cli.numbers import integer
 from iomodel.cli.output import emit
+from iomodel.common.display import Mark, assumed
 from iomodel.common.validation import as_integer
 from iomodel.common.yaml_files import spec_names
 from iomodel.devices.calibration.experiments import GROUPS
+from iomodel.devices.device import hardware as find_hardware
 from iomodel.devices.device import list_hardware
-from iomodel.errors import InputError, family, shown
+from iomodel.errors import InputError, UnknownNameError, family, shown
 from iomodel.models.model_tables import CONTEXT
 
 if TYPE_CHECKING:
@@ -83,22 +85,29 @@ def hardware(
     Example:
       iomodel hardware h100-sxm5
     """
-    from iomodel.devices.device import hardware as find
     from iomodel.devices.overview import every_device, overview
 
     names = None if name is None else family_of(name, _real(name))
     if name is not None and not names:
-        device = find(name)
+        device = find_hardware(name)
         emit(_figures(device) if json else device, json)
     elif json:
         emit({device: _figures(entry) for device, entry in every_device(names).items()}, json)
     else:
-        emit(overview(names))
+        emit(overview(names, () if name is None else _taken(name)))
 
 
 def _figures(device: Hardware) -> dict[str, Any]:
     """Return the figures of a device, and the ridge point of each type [FLOP/B]."""
     return {**device.to_dict(), "ridge": device.ridge}
+
+
+def _taken(name: str) -> list[Mark]:
+    """Say which device of a family its name means, if one takes precedence."""
+    try:
+        return assumed(find_hardware(name).assumed)
+    except UnknownNameError:
+        return []
 
 
 def _real(name: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import groupby
@@ -326,6 +327,8 @@ class Result(Record, Shown, Tabular):
 
     Attributes
     ----------
+    assumed : tuple of str
+        What the result assumes; of a class without a field for it, what the names of devices left open.
     unread : tuple of str
         Keys that a later release wrote and this one does not know; empty for any other result.
     """
@@ -344,6 +347,29 @@ class Result(Record, Shown, Tabular):
 
     to_dict = headed(Record.to_dict)
     from_dict = classmethod(reading(vars(Record)["from_dict"].__func__))
+
+    def assuming(self, notes: Mapping[str, Sequence[str]]) -> Self:
+        """Copy the result with more assumptions, those of each device by its label."""
+        stated, every = copy(self), tuple(text for texts in notes.values() for text in texts)
+        own = getattr(self, "assumed", ())
+        vars(stated)["assumed"] = (
+            FrozenDict({name: (*notes.get(name, ()), *texts) for name, texts in own.items()})
+            if isinstance(own, Mapping)
+            else (*every, *own)
+        )
+        return stated
+
+    @property
+    def _extra(self) -> list[Mark]:
+        """The assumptions of a result whose class has no field for them."""
+        own: Any = type(self)
+        return [] if "assumed" in own.__dataclass_fields__ else assumed(vars(self).get("assumed", ()))
+
+    def __rich__(self) -> Any:
+        return group([*self.tables(), *self._extra])
+
+    def _repr_html_(self) -> str:
+        return as_html([*self.tables(), *self._extra]) + self.sketch()
 
     def records(self) -> Any:
         """Return one row: the numbers and texts of the plain data, those of parts under names with a dot."""

@@ -58,7 +58,9 @@ def headed(write: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
             data = write(self, *values, **options)
         finally:
             _writing.reset(token)
-        return {"schema": schema_of(type(self)), "iomodel": package_version(), **data}
+        stated = vars(self).get("assumed") if "assumed" not in data else None
+        more = {"assumed": list(stated)} if stated else {}
+        return {"schema": schema_of(type(self)), "iomodel": package_version(), **data, **more}
 
     return to_dict
 
@@ -73,13 +75,16 @@ def reading(read: Callable[..., Any]) -> Callable[..., Any]:
         later = _check(kind, data)
         tokens = _reading.set(True), _unread.set([] if later else None)
         try:
-            value = read(kind, {key: item for key, item in data.items() if key not in ("schema", "iomodel")})
+            header = {"schema", "iomodel", *({"assumed"} - kind.__dataclass_fields__.keys())}
+            value = read(kind, {key: item for key, item in data.items() if key not in header})
             skipped = tuple(_unread.get() or ())
         finally:
             _reading.reset(tokens[0])
             _unread.reset(tokens[1])
         if skipped:
             vars(value)["_unread"] = skipped
+        if "assumed" in header & data.keys():
+            vars(value)["assumed"] = tuple(data["assumed"])
         return value
 
     return from_dict

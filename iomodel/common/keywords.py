@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar, cast
@@ -27,10 +28,21 @@ def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) ->
             raise UnknownKeywordError(f"argument of {function}", name, names)
 
 
+_assumed: ContextVar[dict[str, tuple[str, ...]] | None] = ContextVar("assumed", default=None)
+
+
+def note_assumed(label: str, notes: tuple[str, ...]) -> None:
+    """Note what is assumed about the name of a device, for the answer of the function that the user called."""
+    names = _assumed.get()
+    if names is not None:
+        names[label] = tuple(dict.fromkeys((*names.get(label, ()), *notes)))
+
+
 def strict(function: F) -> F:
     """Let a function take the synonyms of its keywords, and refuse an unknown one in the words of this library.
 
-    Only a call that the function refuses is spelled anew, so that a call in its own words costs nothing.
+    A result states what the names of devices left open (`note_assumed`). Only a call that the function refuses is
+    spelled anew, so that a call in its own words costs nothing.
 
     >>> @strict
     ... def planned(model, *, prompt):
@@ -45,6 +57,16 @@ def strict(function: F) -> F:
 
     @wraps(function)
     def call(*values: Any, **named: Any) -> Any:
+        token = _assumed.set({}) if _assumed.get() is None else None
+        if token is None:
+            return answer(*values, **named)
+        try:
+            result, notes = answer(*values, **named), _assumed.get()
+        finally:
+            _assumed.reset(token)
+        return result.assuming(notes) if notes and hasattr(result, "assuming") else result
+
+    def answer(*values: Any, **named: Any) -> Any:
         try:
             return function(*values, **named)
         except (TypeError, IOModelError) as error:

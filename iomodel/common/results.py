@@ -96,6 +96,8 @@ class Record(PlainData):
     if not TYPE_CHECKING:  # a checker knows the new spellings alone
 
         def __getattr__(self, name: str) -> Any:
+            if name == "assumed":
+                return ()
             if name not in type(self).renamed:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             new, words = type(self).renamed[name]
@@ -526,10 +528,14 @@ class Deferred:
         def __getattr__(self, name: str) -> Any:
             compute = self.__dict__.get("_later", {}).get(name)
             if compute is None:
+                inherited = getattr(super(), "__getattr__", None)
+                if inherited is not None:
+                    return inherited(name)
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             value = self.__dict__[name] = compute(self)
             return value
 
     def __getstate__(self) -> dict[str, Any]:
         kind: Any = type(self)
-        return {field.name: getattr(self, field.name) for field in fields(kind)}
+        names = dict.fromkeys([*(field.name for field in fields(kind)), *({"assumed"} & vars(self).keys())])
+        return {name: getattr(self, name) for name in names}

@@ -6,21 +6,21 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from iomodel.common.display import WARNING, Mark, Table, as_text
-from iomodel.common.keywords import strict
+from iomodel.common.display import WARNING, Mark, Table, as_text, assumed
+from iomodel.common.keywords import note_assumed, strict
 from iomodel.common.results import NamedData
 from iomodel.common.units import BINARY, UnitKind
 from iomodel.common.validation import Count
 from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names, spelled_alike
 from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
-from iomodel.errors import AmbiguousNameError, InputError, SpecError, UnknownNameError, shown
+from iomodel.errors import AmbiguousNameError, InputError, SpecError, UnknownNameError, shown, shown_name
 
 LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"
 """Listings of the names of devices, for messages."""
@@ -43,6 +43,7 @@ class Hardware(Group, NamedData):
     id, name, vendor, architecture, compute_capability : identification of the device.
     memory, limits, compute, interconnect, power, measured : groups of figures; an unknown figure is None.
     tile_alignment : tile sizes are multiples of this [elements].
+    precedence : rank among devices that a name means, such as h100; the least is taken, none where two have none.
     notes : caveats.
 
     >>> gpu = hardware("h100-sxm5")
@@ -57,6 +58,7 @@ class Hardware(Group, NamedData):
     architecture: Line | None = None
     compute_capability: Line | None = None
     tile_alignment: Count = 16
+    precedence: Count | None = None
     memory: Memory = Memory.model_construct()
     limits: Limits = Limits.model_construct()
     compute: Compute = Compute.model_construct()
@@ -69,6 +71,11 @@ class Hardware(Group, NamedData):
     def label(self) -> str:
         """The id of the device, or its name."""
         return self.id or self.name
+
+    @cached_property
+    def assumed(self) -> tuple[str, ...]:
+        """The name of a family that the device was asked by, with the other devices of it; empty for its own name."""
+        return ()
 
     @classmethod
     def shipped(cls, name: str) -> Hardware | None:
@@ -154,7 +161,7 @@ class Hardware(Group, NamedData):
 
     def __rich__(self) -> Table:
         marked = [[Mark(cell, WARNING) for cell in row] if "(unverified)" in row[1] else row for row in self._rows()]
-        return Table(self._title, HEADER, marked, self.notes)
+        return Table(self._title, HEADER, marked, (*assumed(self.assumed), *self.notes))
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -219,14 +226,15 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     Parameters
     ----------
     name_or_path : a name of `list_hardware()`, in letters of either case and with any separators, or its first words
-        with a number if no other name begins so; before it the brand may stand, as the driver prints it, and after it
-        the capacity, which decides the memory of a GPU that shares it with its CPU; or the path of a file: an
-        os.PathLike, or a string that contains a path separator or ends in .yaml or .yml.
+        with a number: of several names that begin so, such as h100, the one that takes precedence, which `assumed` of
+        the device and of answers says; before it the brand may stand, as the driver prints it, and after it the
+        capacity, which decides the memory of a GPU that shares it with its CPU; or the path of a file: an os.PathLike,
+        or a string that contains a path separator or ends in .yaml or .yml.
 
     Raises
     ------
-    UnknownNameError, SpecError : the device does not exist, or several names begin so; the file is invalid, with its
-        path and field.
+    UnknownNameError, SpecError : the device does not exist, or several begin so, of which none takes precedence; the
+        file is invalid, with its path and field.
 
     >>> hardware("a100-sxm4-40gb").compute.peak.bf16.value
     312000000000000
@@ -241,20 +249,37 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
         raise InputError(f"hardware: a name or the path of a file is needed, given {shown(name_or_path)}")
     if names_file(name_or_path):
         return _from_file(name_or_path)
-    return _machine(name_or_path) or _shipped(shipped_name(name_or_path))
+    return _machine(name_or_path) or _named(" ".join(name_or_path.split()))
+
+
+@lru_cache(maxsize=256)
+def _named(given: str) -> Hardware:
+    """Load the device that a name means, with what a name of several leaves open."""
+    name = shipped_name(given)
+    others = [known for known in names_meant(given) if known != name]
+    device = _shipped(name)
+    if others:
+        device = device.model_copy()
+        vars(device)["assumed"] = (f"{shown_name(given)}: taken as {name}; also {', '.join(others)}",)
+    return device
 
 
 def shipped_name(given: str) -> str:
-    """Find the listed name that a name of a device means.
+    """Find the listed name that a name of a device means: of several the one that takes precedence.
 
     >>> shipped_name("RTX-4090"), shipped_name("gh200"), shipped_name("NVIDIA GeForce RTX 4070 Ti SUPER")
     ('rtx4090', 'gh200-96gb', 'rtx4070ti-super')
+    >>> shipped_name("H100"), shipped_name("h100-80gb"), shipped_name("V100 32GB")
+    ('h100-sxm5', 'h100-sxm5', 'v100-sxm2-32gb')
     """
     meant = names_meant(given)
     if len(meant) == 1:
         return meant[0]
     if meant:
-        raise AmbiguousNameError("hardware", given, meant)
+        ranked = [(rank, name) for name in meant if (rank := _shipped(name).precedence) is not None]
+        if not ranked:
+            raise AmbiguousNameError("hardware", given, meant)
+        return min(ranked)[1]
     counted = re.fullmatch(r"(\d+)\s*[x*]\s*(\D.*)", given.strip(), re.IGNORECASE)
     if counted and (alone := names_meant(counted[2])):
         raise InputError(f"hardware: {shown(given)} given; allowed: {' or '.join(alone)}, with count {counted[1]}")
@@ -421,11 +446,14 @@ def _merged(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[s
 
 
 def as_device(device_or_name: Hardware | str) -> Hardware:
-    """Resolve a device or its name; raise InputError for anything else."""
+    """Resolve a device or its name, and note an assumption about its name; raise InputError for anything else."""
     device: Any = hardware(device_or_name) if isinstance(device_or_name, str) else device_or_name
     if not isinstance(device, Hardware):
         several = "; compare, fleet and pareto take several" if isinstance(device, list | tuple) else ""
         raise InputError(
             f"hardware: {shown(device_or_name)} given; allowed: an iomodel.Hardware or the name of one{several}"
         )
+    if device.assumed:
+        note_assumed(device.label, device.assumed)
+        return _shipped(device.label)
     return device

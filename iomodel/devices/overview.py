@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from iomodel.common.display import Table
@@ -16,8 +16,8 @@ def every_device(names: Iterable[str] | None = None) -> dict[str, Hardware]:
     return {name: hardware(name) for name in (list_hardware() if names is None else names)}
 
 
-def overview(names: Iterable[str] | None = None) -> Any:
-    """Build a table of shipped devices, by default all; unknown figures are left empty."""
+def overview(names: Iterable[str] | None = None, notes: Sequence[str] = ()) -> Any:
+    """Build a table of shipped devices, by default all, with notes below; unknown figures are left empty."""
     columns = ("name", "device", ">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">units")
     devices = every_device(names)
     simulated = sum(device.simulated for device in devices.values())
@@ -26,7 +26,7 @@ def overview(names: Iterable[str] | None = None) -> Any:
         simulated
     )
     title = ", and ".join(parts)
-    return Table(title, columns, [_row(*item) for item in devices.items()], extra=EXTRA)
+    return Table(title, columns, [_row(*item) for item in devices.items()], notes, extra=EXTRA)
 
 
 def _row(name: str, device: Hardware) -> tuple[str, ...]:

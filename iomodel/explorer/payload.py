@@ -55,6 +55,7 @@ def device(gpu: Hardware) -> dict[str, Any]:
     data = {
         "name": gpu.name,
         "alignment": gpu.tile_alignment,
+        "precedence": gpu.precedence,
         "sram": plain("memory.sram.per_block"),
         "hbm": plain("memory.hbm.bandwidth"),
         "l2": plain("measured.l2_bandwidth", "memory.l2.bandwidth"),

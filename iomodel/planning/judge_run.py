@@ -14,7 +14,7 @@ from iomodel.common.option_groups import check_names, listing, options_in
 from iomodel.common.results import Record, column, printed
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware, as_device, list_hardware
+from iomodel.devices.device import Hardware, as_device, names_meant
 from iomodel.errors import InputError, IOModelError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.benchmark_files import BenchmarkRun, StatedSetup, read_benchmark
@@ -384,12 +384,8 @@ def _device(named: object) -> tuple[Hardware, int]:
     count = int(number) if times and number.isascii() and number.isdigit() and len(number) < 5 else 1
     words = rest.lstrip("-") if count > 1 or number == "1" else words
     short = "-".join(word for word in words.split("-") if word and word not in BRANDS)
-    known = list_hardware()
-    if short in known:
-        return as_device(short), count
-    near = [name for name in known if name.startswith(f"{short}-")]
-    near = near or [name for name in known if short.startswith(name.partition("-")[0] + "-")]
-    return as_device(min(near, key=lambda name: "sxm" not in name) if near else named), count
+    family = short.partition("-")[0]
+    return as_device(next(filter(names_meant, (short, family)), named)), count
 
 
 def _measured(run: BenchmarkRun, setup: Setup) -> dict[str, float]:

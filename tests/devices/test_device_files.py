@@ -1,6 +1,7 @@
 """A user's hardware file: what it may say, and that everything else ends as one line of SpecError."""
 
 import os
+import pickle
 
 import pytest
 import yaml
@@ -170,9 +171,10 @@ def test_what_is_no_file(tmp_path):
     with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm4' is unknown; did you mean 'h100-sxm5'\?"):
         hardware("h100-sxm4")
     with pytest.raises(
-        AmbiguousNameError, match="'H100' is ambiguous: h100-nvl, h100-pcie, h100-sxm5; allowed: one of these names"
+        AmbiguousNameError,
+        match="'V100-PCIe' is ambiguous: v100-pcie-16gb, v100-pcie-32gb; allowed: one of these names",
     ):
-        hardware("H100")
+        hardware("V100-PCIe")
     assert hardware("H100-SXM5") is hardware("h100-sxm5")
     for wrong in (None, 5, b"h100-sxm5"):
         with pytest.raises(InputError, match="hardware: a name or the path"):
@@ -290,11 +292,38 @@ def test_a_name_that_one_device_alone_has_or_begins_with(given_name, name):
     assert hardware(given_name) is hardware(name)
 
 
-@pytest.mark.parametrize("first", ["h100", "h200", "a100", "v100"])
-def test_a_name_that_several_devices_begin_with_is_ambiguous(first):
-    with pytest.raises(AmbiguousNameError) as refused:
-        hardware(first)
-    assert refused.value.allowed == tuple(list_hardware(first + "-"))
+@pytest.mark.parametrize(
+    ("given_name", "name", "others"),
+    [
+        ("h100", "h100-sxm5", "h100-nvl, h100-pcie"),
+        ("NVIDIA H100", "h100-sxm5", "h100-nvl, h100-pcie"),
+        ("h100-80gb", "h100-sxm5", "h100-pcie"),
+        ("h200", "h200-sxm", "h200-nvl"),
+        ("a100", "a100-sxm4-80gb", "a100-pcie-80gb, a100-sxm4-40gb"),
+        ("A100 80GB", "a100-sxm4-80gb", "a100-pcie-80gb"),
+        ("a100-sxm4", "a100-sxm4-80gb", "a100-sxm4-40gb"),
+        ("v100", "v100-sxm2-16gb", "v100-pcie-16gb, v100-pcie-32gb, v100-sxm2-32gb"),
+        ("Tesla V100 32GB", "v100-sxm2-32gb", "v100-pcie-32gb"),
+    ],
+)
+def test_the_name_of_a_family_is_the_device_that_takes_precedence(given_name, name, others):
+    device = hardware(given_name)
+    assert device == hardware(name)
+    assert device.assumed == (f"{given_name}: taken as {name}; also {others}",)
+    assert device.assumed[0] in str(device)
+    assert hardware(name).assumed == ()
+    assert pickle.loads(pickle.dumps(device)).assumed == device.assumed
+
+
+def test_each_family_with_a_number_has_a_device_that_takes_precedence():
+    families: dict[str, list[int | None]] = {}
+    for name in list_hardware():
+        families.setdefault(name.partition("-")[0], []).append(hardware(name).precedence)
+    for first, ranks in families.items():
+        ordered = sorted(rank for rank in ranks if rank is not None)
+        assert ordered == [*range(1, len(ordered) + 1)]
+        known = first in list_hardware() or len(ranks) == 1 or not any(map(str.isdigit, first))
+        assert known != bool(ordered)
 
 
 @pytest.mark.parametrize("brand", ["ascend", "mi300", "b20"])

@@ -71,7 +71,7 @@ def test_the_words_of_a_name_stand_in_any_order(name):
         "4090": "did you mean 'rtx4090'?",
         "7900": "did you mean 'rx-7900-xtx'?",
         "a100-80g": "did you mean 'a100-pcie-80gb', 'a100-sxm4-40gb' or 'a100-sxm4-80gb'?",
-        "h100-80gb": "'h100-80gb' is ambiguous: h100-pcie, h100-sxm5;",
+        "v100-pcie": "'v100-pcie' is ambiguous: v100-pcie-16gb, v100-pcie-32gb;",
         "NVIDIA H100 120GB HBM4": "did you mean 'h100-nvl', 'h100-pcie' or 'h100-sxm5'?",
         "NVIDIA A100-PCIE-40GB": "did you mean 'a100-pcie-80gb', 'a100-sxm4-40gb' or 'a100-sxm4-80gb'?",
     }.items(),

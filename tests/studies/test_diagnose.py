@@ -318,7 +318,7 @@ def test_the_command_says_what_the_library_says(capsys: pytest.CaptureFixture[st
         (("0.183ms", "1.2"), "time: 1.2 given without a unit, "),
         (("0.183ms", "183"), "allowed: with a unit, such as '183us', or '183s' for seconds"),
         (("0.183ms", "3 parsecs"), "time: unit 'parsecs'"),
-        (("a100-sxm4-80gb", "a100"), "hardware: 'a100' is ambiguous: a100-pcie-80gb"),
+        (("a100-sxm4-80gb", "v100-pcie"), "hardware: 'v100-pcie' is ambiguous: v100-pcie-16gb"),
     ],
 )
 def test_the_command_refuses_in_one_line(

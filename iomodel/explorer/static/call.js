@@ -29,12 +29,16 @@ function shown(text) {
 // A name without regard to case and to the signs between its parts.
 const plainName = (text) => String(text).toLowerCase().replace(/[-_ .]+/g, "");
 
-// The device of a name in any case, or of the beginning of one name alone; FieldError lists a family.
-function deviceOf(given, names) {
+// The device of a name in any case, or of the beginning of one name alone; of a family the one that takes precedence. FieldError lists a family without one.
+function deviceOf(given, devices) {
+  const names = Object.keys(devices);
   const same = names.find((name) => plainName(name) === plainName(given));
   if (same) return same;
   const family = given ? names.filter((name) => plainName(name).startsWith(plainName(given))) : [];
   if (family.length === 1) return family[0];
+  const begun = (name) => name.split("-").some((_, at, words) => words.slice(0, at).join("") === plainName(given));
+  const ranked = family.filter((name) => devices[name].precedence && begun(name)).sort((one, other) => devices[one].precedence - devices[other].precedence);
+  if (ranked.length) return ranked[0];
   if (family.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${family.join(", ")}`);
   return oneOf("hardware", given, names);
 }
@@ -141,7 +145,7 @@ class Calls {
   // A link with the names of a device and of an algorithm, or of its kernels, as the page has them.
   named(given) {
     const { devices, algorithms, kernels } = this.data, found = { ...given };
-    if (found.hardware !== undefined) found.hardware = deviceOf(found.hardware, Object.keys(devices));
+    if (found.hardware !== undefined) found.hardware = deviceOf(found.hardware, devices);
     if (found.algorithm === undefined || has(algorithms, found.algorithm)) return found;
     const alias = Object.keys(kernels).find((name) => plainName(name) === plainName(found.algorithm));
     const [algorithm, implementation] = kernels[alias] ?? [Object.keys(algorithms).find((name) => plainName(name) === plainName(found.algorithm)), null];
