@@ -866,7 +866,7 @@ def test_no_tile_fits(run, command, budget, tmp_path, monkeypatch):
 
 
 def test_a_fault_of_ours_is_one_line_too(run, monkeypatch):
-    def fail(_):
+    def fail(*_):
         raise RuntimeError("first\nsecond")
 
     monkeypatch.setattr("iomodel.devices.overview.overview", fail)
@@ -936,7 +936,7 @@ def test_tiles_show_the_map_in_a_terminal(run, more, mapped, monkeypatch):
 
 
 def test_interrupted(run, monkeypatch):
-    def interrupt(_):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("iomodel.devices.overview.overview", interrupt)
