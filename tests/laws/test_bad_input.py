@@ -153,7 +153,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "implementation": "ck",
             "domain": iomodel.results.Domain(max_q_len=64, max_kv_len=64, head_dims=[64]),
             "size": 4000,
-            "calls": 100,
+            "calls": 20,
             "seed": 1,
         },
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from hypothesis import settings
 
 from benchmarks.serving_accuracy import (
     KINDS,
@@ -35,10 +36,14 @@ TITLES = {
 }
 """Kinds of figures as README.md names them."""
 FILES = {"held out": "serving_held_out.csv", "calibration": "serving.csv"}
-QUICK = ("throughput", "fp4", "moe", "engine ttft", "kv tokens")
-EVERY = [(kind, name) for kind in QUICK for name in FILES]
-"""Lines of the table of which every row is predicted here; of the others, one row in twelve."""
-SAMPLED = [(kind, name) for kind in ("tpot", "served ttft") for name in FILES]
+LONG = ("tpot", "served ttft")
+"""Kinds of which one row in twelve is predicted here; the benchmark takes minutes for all."""
+SIMULATED = ("throughput", "moe")
+"""Kinds whose runs are simulated from start to end, of which the quick profile predicts one row in twelve too."""
+DEEP = settings().max_examples >= settings.get_profile("dev").max_examples
+SAMPLED = [(kind, name) for kind in (LONG if DEEP else LONG + SIMULATED) for name in FILES]
+EVERY = [(kind, name) for kind in KINDS for name in FILES if (kind, name) not in SAMPLED]
+"""Lines of the table of which every row is predicted here."""
 TARGETS = {
     "tpot": 0.12,
     "throughput": 0.12,
