@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from iomodel.counting.cost import linear_cost
 from tests.fuzz.law import one_line
 from tests.support.public_names import PUBLIC
 from tests.support.public_types import REPORT, timed_device
+from tests.support.strategies import one_in
 
 W = iomodel.Attention(q_len=20, head_dim=4, mask="causal")
 BACKWARD = iomodel.Attention(q_len=20, head_dim=4, direction="backward")
@@ -479,9 +482,11 @@ def test_every_public_function_is_called() -> None:
 def test_a_bad_argument_is_answered_or_refused_in_one_line(
     call: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The quick profile asks a third of the values, others for each parameter."""
     monkeypatch.chdir(tmp_path)
     function, right = RIGHT[call]
-    for text, arguments in changed(right, name):
+    first = crc32(f"{call} {name}".encode()) % one_in(3)
+    for text, arguments in islice(changed(right, name), first, None, one_in(3)):
         try:
             function(**arguments)
         except iomodel.IOModelError as error:

@@ -306,3 +306,8 @@ def fraction_of_examples(share: int) -> settings:
 def at_most(examples: int) -> settings:
     """The profile's number of examples, but no more than these, for a test whose examples are slow."""
     return settings(max_examples=min(examples, settings().max_examples))
+
+
+def one_in(number: int) -> int:
+    """Every how many cases of a long list the profile asks one: all of them under `dev` and `nightly`."""
+    return 1 if settings().max_examples >= settings.get_profile("dev").max_examples else number

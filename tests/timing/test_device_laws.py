@@ -7,7 +7,7 @@ from random import Random
 from zlib import crc32
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
@@ -18,9 +18,9 @@ from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import demands
 from tests.support.device_edits import bettered, directed, scaled
 from tests.support.inside import has_rates, kind_of, matrix, rates, structural
+from tests.support.strategies import one_in
 
 NEAR = 1 + 1e-9
-EACH = 1 if settings().max_examples >= settings.get_profile("dev").max_examples else 3
 
 DECODE = iomodel.Attention(batch=4, heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128, dtype="bf16")
 PREFILL = iomodel.Attention(heads=16, q_len=2048, head_dim=128, dtype="bf16", mask="causal")
@@ -69,7 +69,7 @@ def test_no_figure_that_is_raised_makes_a_time_grow(name: str) -> None:
     before = {call: time for call in range(len(CALLS)) if (time := seconds(call, device)) is not None}
     for path in directed(device):
         better = bettered(device, path, factor)
-        for call, time in list(before.items())[crc32(f"{name} {path}".encode()) % EACH :: EACH]:
+        for call, time in list(before.items())[crc32(f"{name} {path}".encode()) % one_in(3) :: one_in(3)]:
             after = seconds(call, better)
             assert after is None or after <= time * NEAR, (path, CALLS[call])
 
