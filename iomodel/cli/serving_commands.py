@@ -159,7 +159,7 @@ def step(model: Model, *, json: Json = False, **arguments: Any) -> None:
       iomodel step llama-3-8b --hardware h100-sxm5 --batch 64 --kv-len 4096
     """
     decoding = ("kv_len",) if arguments["q_len"] in (None, "1") else ()
-    require(arguments, ("hardware", "batch", *decoding))
+    require(arguments, ("hardware", *decoding))
     emit(function(STEP)(model, **{"q_len": 1, **_asked(arguments, STEP)}), json)
 
 

@@ -181,7 +181,7 @@ def read_command(command: str, *, drafts: bool = False) -> Command:
         fields["prefix_cache"] = PrefixCache()
     fields |= _of_memory(engine, options)
     stated = SIZE.fullmatch(options.get(own["tokens"]) or "")
-    limit = {} if stated is None else {own["tokens"]: _bytes(own["tokens"], options)}
+    limit = {} if stated is None else {own["tokens"]: _size(own["tokens"], options, "tokens, such as 8192 or 8k")}
     followed = {value for setting, value in own.items() if setting not in ("tokens", "file")} | limit.keys()
     return Command(fields, tuple(name for name in options if name not in {*followed, *MODELS}), FrozenDict(limit))
 
@@ -199,7 +199,7 @@ def _of_memory(engine: OptionNames, options: Mapping[str, str | None]) -> dict[s
     base = ENGINES[OTHER_NAMES.get(engine.name, engine.name)]
     changed: dict[str, Any] = {}
     if "cache bytes" in own:
-        changed["cache_bytes"] = _bytes(own["cache bytes"], options)
+        changed["cache_bytes"] = _size(own["cache bytes"], options, "bytes, such as 10G")
     if "cache tokens" in own:
         changed["cache_tokens"] = _integer(own["cache tokens"], options)
     if "cache blocks" in own:
@@ -221,11 +221,11 @@ def _of_memory(engine: OptionNames, options: Mapping[str, str | None]) -> dict[s
     return fields
 
 
-def _bytes(name: str, options: Mapping[str, str | None]) -> int:
-    """Read a size in bytes, with the suffixes of vLLM."""
+def _size(name: str, options: Mapping[str, str | None], allowed: str) -> int:
+    """Read a size with the suffixes of vLLM."""
     value = SIZE.fullmatch(options[name] or "")
     if value is None or not float(value[1]):
-        raise InputError(f"command: {name} {shown(options[name])} given; allowed: bytes, such as 10G")
+        raise InputError(f"command: {name} {shown(options[name])} given; allowed: {allowed}")
     return int(float(value[1]) * SIZES[value[2]])
 
 

@@ -415,6 +415,18 @@ def test_a_tile_that_does_not_fit_fails_on_request(run):
     assert run(f"{line} 4096")[0] == 0
 
 
+def test_a_check_without_tiles_is_of_those_of_the_estimate(answer):
+    call = "flash2 --hardware a100-sxm4-80gb --q-len 4096 --head-dim 128 --json"
+    checked, timed = (json.loads(answer(f"{command} {call}")) for command in ("check", "estimate"))
+    assert checked["tiles"] == timed["tiles"]
+    assert checked["fits"]
+
+
+def test_a_step_is_of_one_sequence_unless_a_batch_is_given(answer):
+    step = "step llama-3-8b --hardware h100-sxm5 --kv-len 4096 --json"
+    assert json.loads(answer(step)) == json.loads(answer(f"{step} --batch 1"))
+
+
 def test_bounds_and_the_optimum_are_those_of_the_library(answer):
     told = json.loads(answer(f"bounds flash2 {SHAPE} --sram-elements 51200 --json"))["bounds"]
     w = iomodel.Attention(q_len=512, head_dim=64)

@@ -85,6 +85,10 @@ HINTED = {
     f"check flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
+    f"step llama-3-8b {H100} --prompt 2048": "did you mean --q-len?",
+    "bounds --N 4096": "did you mean --q-len or --out-features?",
+    "bounds --M 4096": "did you mean --sram-elements or --rows?",
+    f"cost flash2 {CALL} --mask False": "did you mean 'full'?",
     "calibrate --gpu h100-sxm5": "--gpu: no option of iomodel calibrate",
     # of our own
     "plan llama-3-8b --gpus 4": "did you mean --count or --hardware?",
@@ -131,7 +135,7 @@ HINTED = {
     # of newcomers
     "plan llama-3-8b --context-length 8192": "did you mean --prompt?",
     "cost gemm --m 1024": "did you mean --rows",
-    "cost gemm --n 1024": "did you mean --out-features?",
+    "cost gemm --n 1024": "did you mean --q-len or --out-features?",
     "cost gemm --k 1024": "did you mean --in-features?",
     f"cost flash2 {CALL} --block-m 64": "'block_m' is unknown; did you mean 'block_q'?",
     f"cost flash2 {CALL} --block-n 64": "'block_n' is unknown; did you mean 'block_kv'?",

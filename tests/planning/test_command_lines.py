@@ -323,6 +323,8 @@ def test_options_that_matter_and_are_not_followed_are_said_to_matter():
     with pytest.raises(InputError, match="--kv-cache-memory-bytes '10X' given; allowed: bytes, such as 10G"):
         memory_plan(f"{VLLM} --kv-cache-memory-bytes 10X", H100)
     assert left_by("sglang serve --model-path llama-3.1-8b --chunked-prefill-size -1").tokens > 0
+    with pytest.raises(InputError, match="--max-model-len '0' given; allowed: tokens, such as 8192 or 8k"):
+        left_by(f"{VLLM} --max-model-len 0")
 
 
 def test_drafts_of_a_command_line_need_an_acceptance():

@@ -49,7 +49,7 @@ def step(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
-    batch: int,
+    batch: int = 1,
     q_len: int,
     kv_len: int | None = None,
     **service: Unpack[TimedStepOptions],
@@ -66,8 +66,8 @@ def step(
     hardware : Hardware or str
         A device, or the name of one.
     batch, q_len, kv_len : int
-        Sequences on all ranks [-]; new tokens per sequence, and keys including the new tokens, by default those alone
-        where there are several, a prefill [tokens].
+        Sequences on all ranks, by default one [-]; new tokens per sequence, and keys including the new tokens, by
+        default those alone where there are several, a prefill [tokens].
     **service
 
     Raises
