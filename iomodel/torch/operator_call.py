@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from operator import is_
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.input_files import readable
@@ -19,10 +19,19 @@ from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.workloads.workload import Workload
 
-LARGEST_FILE = 128 << 20
+T = TypeVar("T")
+LARGEST_FILE = 48 << 20
 """Largest file of calls that is read [B]; a stream of 36,000 operators has 30 MB."""
+MOST_PARTS = 600_000
+"""Most lists and objects in a file of calls [-]; a stream of 36,000 operators has 400,000."""
+DEEPEST = 16
+"""Most levels of lists and objects in an argument [-]; the masks of FlexAttention have 5."""
 MOST_AXES, LONGEST = 64, 1 << 48
 """Most axes of a tensor [-], and longest of them [elements]: those of PyTorch, and more than any memory holds."""
+MOST_ELEMENTS, WIDEST = 1 << 63, 16
+"""Most elements of a tensor [-], and widest of them [B]: those of PyTorch."""
+LONGEST_NAME = 2000
+"""Longest name of an operator or a module [characters]."""
 LONGEST_PATH = 300
 """Longest path that an error quotes in full [characters]."""
 TYPES: Mapping[str, str] = FrozenDict(
@@ -82,6 +91,11 @@ class TensorArgument(Record):
             object.__setattr__(self, "shape", tuple(as_integer("shape", length, least=0) for length in self.shape))
         if len(self.shape) > MOST_AXES or any(length > LONGEST for length in self.shape):
             raise InputError(f"shape: {shown(self.shape)} given; allowed: up to {MOST_AXES} axes of up to {LONGEST:,}")
+        if self.elements > MOST_ELEMENTS or self.element_bytes > WIDEST:
+            raise InputError(
+                f"shape: {shown(self.shape)} of {shown(self.element_bytes)} B given; allowed: up to 2^63 elements of "
+                f"up to {WIDEST} B"
+            )
         if self.strides is not None and (
             len(self.strides) != len(self.shape) or any(type(step) is not int or step < 0 for step in self.strides)
         ):
@@ -90,6 +104,8 @@ class TensorArgument(Record):
             )
         if type(self.offset) is not int or self.offset < 0:
             raise InputError(f"offset: {shown(self.offset)} given; allowed: a whole number from 0")
+        if self.kept_bytes is not None and (type(self.kept_bytes) is not int or self.kept_bytes < 0):
+            raise InputError(f"kept_bytes: {shown(self.kept_bytes)} given; allowed: a whole number from 0")
 
     @cached_property
     def elements(self) -> int:
@@ -153,6 +169,12 @@ class OperatorCall(Record):
             if not isinstance(mapping, Mapping):
                 raise InputError(f"{name}: {shown(mapping)} given; allowed: a mapping of names")
             object.__setattr__(self, name, FrozenDict(mapping))
+        for name in ("operator", "module"):
+            text = getattr(self, name)
+            if not isinstance(text, str) or not text.isprintable() or len(text) > LONGEST_NAME:
+                raise InputError(
+                    f"{name}: {shown(text)} given; allowed: up to {LONGEST_NAME:,} characters that can be printed"
+                )
         unknown = next((name for name in self.written if name not in self.inputs), None)
         if unknown is not None:
             inputs = ", ".join(map(shown_name, self.inputs)) or "none, because there are no inputs"
@@ -223,24 +245,57 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
     Raises
     ------
     InputError
-        The file cannot be read, is larger than 128 MiB, or is no such file.
+        The file cannot be read, is larger than 48 MiB, or is no such file.
     """
+    name = shown_name(path, LONGEST_PATH)
     try:
         size = readable(path).stat().st_size
         if size > LARGEST_FILE:
-            raise InputError(f"path: {shown_name(path, LONGEST_PATH)} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
-        text = Path(path).read_text(encoding="utf-8")
+            raise InputError(f"path: {name} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
+        with Path(path).open(encoding="utf-8") as file:
+            _check_lines(file, name)
+        with Path(path).open(encoding="utf-8") as file:
+            return tuple(_at_line(number, OperatorCall.from_json, line, name) for number, line in enumerate(file, 1))
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"path: {shown(path)} cannot be read: {shown(error)}") from None
-    calls = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            calls.append(OperatorCall.from_json(line))
-        except InputError as error:
-            raise InputError(f"{shown_name(path, LONGEST_PATH)}: line {number}: {error}") from None
-    return tuple(calls)
+
+
+def _check_lines(lines: Iterable[str], name: str) -> None:
+    """Refuse a file of too many parts, or with a line that is no JSON, before a call of it is made."""
+    parts = 0
+    for number, line in enumerate(lines, 1):
+        parts += line.count("{") + line.count("[") + 1
+        if parts > MOST_PARTS:
+            raise InputError(f"path: {name} has more lines, lists and objects than allowed: {MOST_PARTS:,}")
+        _at_line(number, _check_line, line, name)
+
+
+def _check_line(line: str) -> None:
+    """Refuse text that is no JSON, or has deep arguments."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError(f"json: {shown(line)} given; allowed: the text of to_json()") from None
+    level = [data.get("arguments")] if isinstance(data, dict) else []
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for part in level
+            if isinstance(part, dict | list)
+            for inner in (part.values() if isinstance(part, dict) else part)
+        ]
+    if level:
+        raise InputError(f"arguments: more than {DEEPEST} levels given; allowed: numbers, switches and names, in lists")
+
+
+def _at_line(number: int, read: Callable[[str], T], line: str, name: str) -> T:
+    """Read a line of a file; an error names its place."""
+    try:
+        return read(line.rstrip())
+    except InputError as error:
+        raise InputError(f"{name}: line {number}: {error}") from None
 
 
 def write_calls(calls: Iterable[OperatorCall], path: str | os.PathLike[str]) -> None:

@@ -246,7 +246,7 @@ def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False)
         flops=FrozenDict(flops),
         terms=FrozenDict(terms),
         least_memory=fewer,
-        at_least=(*left_out, *missing),
+        at_least=(*left_out, *missing, *(() if listed else ("no operator was recorded; the bound is at least this",))),
     )
 
 

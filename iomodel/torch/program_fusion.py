@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -64,13 +65,18 @@ def chains(calls: Sequence[OperatorCall]) -> tuple[Chain, ...]:
     and a second one ends it if a softmax is between them, as in attention.
     """
     readers = _readers(calls)
+    kinds = [_word(call) for call in calls]
     taken: set[int] = set()
     found = []
     for start in range(len(calls)):
         if start in taken:
             continue
-        members = [start]
-        while (after := _next(calls, readers, members)) is not None and after not in taken:
+        members, reduces = [start], False
+        while (after := _next(calls, readers, members[-1])) is not None and after not in taken:
+            reduces |= kinds[members[-1]] == "softmax"
+            attends = kinds[start] == PRODUCT and reduces
+            if not kinds[after] or (kinds[after] == PRODUCT and not attends):
+                break
             members.append(after)
         if len(members) > 1:
             taken.update(members)
@@ -88,20 +94,16 @@ def _readers(calls: Sequence[OperatorCall]) -> dict[int, list[int]]:
     return readers
 
 
-def _next(calls: Sequence[OperatorCall], readers: dict[int, list[int]], members: list[int]) -> int | None:
-    """Return the call that alone reads the result of the last member, if one kernel can run it too."""
-    last = calls[members[-1]]
-    made = results_of(last)
+def _next(calls: Sequence[OperatorCall], readers: dict[int, list[int]], last: int) -> int | None:
+    """Return the place of the call that alone reads the result of another, or changes it first."""
+    made = results_of(calls[last])
     if not made or made[0].storage is None:
         return None
-    later = [place for place in readers.get(made[0].storage, ()) if place > members[-1]]
-    if not later or (len(later) > 1 and not calls[later[0]].written):
+    places = readers.get(made[0].storage, [])
+    later = bisect_right(places, last)
+    if later == len(places) or (len(places) - later > 1 and not calls[places[later]].written):
         return None
-    call = calls[later[0]]
-    words = [_word(calls[place]) for place in members]
-    if _word(call) == PRODUCT:
-        return later[0] if words[0] == PRODUCT and "softmax" in words else None  # as in attention
-    return later[0] if _word(call) else None
+    return places[later]
 
 
 def _word(call: OperatorCall) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from itertools import pairwise
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import InputError
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.torch import OperatorCall, ProgramGap, TensorArgument, chains, read_calls, traffic
+from iomodel.torch import OperatorCall, ProgramGap, TensorArgument, chains, read_calls, traffic, write_calls
 from iomodel.torch.attention_calls import is_attention
 from iomodel.torch.operator_work import OPERATORS, may_multiply
 from iomodel.torch.regions import covered
@@ -157,14 +159,55 @@ def test_what_has_no_bound_is_one_line(tmp_path: Path) -> None:
         traffic(chain(1, 4), GPU).gap(0)
     with pytest.raises(InputError, match=r"seconds: 'aten\.mm' given; allowed: the program's operators, aten\.relu"):
         traffic(chain(1, 4), GPU).gap({"aten.mm": 1.0})
-    hostile = {
-        "operator": "a.b",
-        "inputs": {"x": {"shape": [10**300] * 9, "dtype": "f", "element_bytes": 1}},
-        "outputs": [],
-    }
-    (tmp_path / "hostile.jsonl").write_text(json.dumps(hostile))
-    with pytest.raises(InputError, match=r"line 1: .*shape: .* allowed: up to 64 axes"):
+
+
+HOSTILE = {
+    "inputs": ({"x": {"shape": [10**300] * 9, "dtype": "f", "element_bytes": 1}}, "shape: .* up to 64 axes"),
+    "outputs": ([{"shape": [1 << 40] * 2, "dtype": "f", "element_bytes": 1}], r"outputs\.0\.shape: .* 2\^63 elements"),
+    "written": (["x"], "written: 'x' given; allowed: the inputs, none"),
+    "arguments": ({"masks": functools.reduce(lambda part, _: [part], range(17), 0)}, "arguments: more than 16 levels"),
+    "module": ("\x1b[31m\nbelow the bound", "module: .* that can be printed"),
+}
+
+
+@pytest.mark.parametrize("field", HOSTILE)
+def test_a_hostile_stream_is_one_line(field: str, tmp_path: Path) -> None:
+    value, message = HOSTILE[field]
+    call = {"operator": "a.b", "inputs": {}, "outputs": [], field: value}
+    (tmp_path / "hostile.jsonl").write_text(json.dumps({"operator": "a.b", "inputs": {}, "outputs": []} | call))
+    with pytest.raises(InputError, match=f"hostile.jsonl: line 1: .*{message}") as raised:
         read_calls(tmp_path / "hostile.jsonl")
+    assert str(raised.value).isprintable()
+
+
+def test_a_stream_is_refused_before_a_call_of_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_calls(chain(50, 4), tmp_path / "whole.jsonl")
+    text = (tmp_path / "whole.jsonl").read_text()
+    (tmp_path / "cut.jsonl").write_text(text[:-20])
+    with pytest.raises(InputError, match=r"cut\.jsonl: line 50: json: "):
+        read_calls(tmp_path / "cut.jsonl")
+    (tmp_path / "long.jsonl").write_text(text + json.dumps("[" * 600_000))
+    with pytest.raises(InputError, match="more lines, lists and objects than allowed: 600,000"):
+        read_calls(tmp_path / "long.jsonl")
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_chains_are_found_in_time_that_grows_with_the_program(in_place: bool) -> None:
+    def took(length: int) -> float:
+        changed = OperatorCall("aten.relu_", {"self": tensor(0, 4, outside=True)}, (), ("self",), pointwise=True)
+        calls = [changed] * length if in_place else chain(length, 4)
+        spent = []
+        for _ in range(3):
+            begin = process_time()
+            assert [len(each.operators) for each in chains(calls)] == [length]
+            spent.append(process_time() - begin)
+        return min(spent)
+
+    assert took(16_000) < 40 * took(1_000)
+
+
+def test_an_empty_stream_is_told() -> None:
+    assert traffic([], GPU).bound().at_least == ("no operator was recorded; the bound is at least this",)
 
 
 def test_a_repeated_program_finds_its_tensors_in_the_last_cache() -> None:
