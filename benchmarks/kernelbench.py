@@ -130,7 +130,8 @@ def record(source: str, path: Path) -> None:
         model = names["Model"](*names["get_init_inputs"]()).to("meta")
         inputs = [to_meta(value) for value in names["get_inputs"]()]
         with TrafficMode() as mode:
-            model(*inputs)
+            results = model(*inputs)  # alive at the end of the block, so that the bound has their bytes
+        del results
     mode.save(path)
 
 

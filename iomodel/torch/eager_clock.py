@@ -35,8 +35,9 @@ CONVOLUTION: Mapping[str, tuple[float, float]] = FrozenDict({
     "grouped": (6.0, 0.1),
 })  # fmt: skip
 """Passes over the tensors of a convolution, with those that change their layout, and share of the peak that its
-products reach, by kind [-]: of one or two axes, of three axes, and with groups of several channels. The products follow
-the changes of layout; they take the instruction of single warps."""
+products reach, by kind [-]: of one or two axes, of three axes, and with groups of several channels; an axis along which
+the filter has one element does not count. The products follow the changes of layout; they take the instruction of
+single warps."""
 HALVES = "bf16", "fp16"
 SHARE_16, TRANSPOSED_16, FEW_16, FIXED_16 = 0.5, 0.25, 0.07, 6e-6
 """Shares of the peak that products of 16 bits reach, those of transposed convolutions, and those of fewer than
@@ -182,7 +183,7 @@ def kind_of(conv: Convolution) -> str:
         return "pointwise"
     if conv.groups > 1:
         return "grouped"
-    if len(conv.kernel) == 3:
+    if sum(length > 1 for length in conv.kernel) == 3:
         return "deep transposed" if conv.transposed else "deep"
     return "transposed" if conv.transposed else "dense"
 

@@ -31,6 +31,8 @@ SPLIT = 3
 arXiv:2203.03341) [-]."""
 WIDTHS: Mapping[str, int] = FrozenDict(fp32=4, tf32=4, bf16=2, fp16=2, fp8=1, int8=1)
 """Size of an element of each type of products [B]."""
+NO_RESULT = "no result is alive at the end of the block, as in out = model(x); the bound is at least this"
+"""What is said of a program that writes nothing for its caller."""
 LARGEST = 8
 """Products whose traffic is bounded by the capacity of the caches, those with the most FLOPs [-]."""
 
@@ -216,7 +218,8 @@ def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False)
     listed = list(calls)
     known = rates(hardware, "")
     read = written = gathered = single = 0
-    for use in storages(listed).values():
+    uses = storages(listed).values()
+    for use in uses:
         each, taken, row = use.read()
         read, written, gathered, single = read + each, written + use.results(), gathered + taken, single + row
     flops: dict[str, int] = {}
@@ -246,7 +249,7 @@ def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False)
         flops=FrozenDict(flops),
         terms=FrozenDict(terms),
         least_memory=fewer,
-        at_least=(*left_out, *missing, *(() if listed else ("no operator was recorded; the bound is at least this",))),
+        at_least=(*left_out, *missing, *(() if any(use.kept for use in uses) else (NO_RESULT,))),
     )
 
 

@@ -78,6 +78,8 @@ def chains(calls: Sequence[OperatorCall]) -> tuple[Chain, ...]:
             if not kinds[after] or (kinds[after] == PRODUCT and not attends):
                 break
             members.append(after)
+            if kinds[after] == PRODUCT:
+                break
         if len(members) > 1:
             taken.update(members)
             found.append(_described([calls[place] for place in members]))

@@ -108,6 +108,29 @@ def test_working_records_of_convolutions_are_met() -> None:
     assert errors[53] < 0.13
 
 
+def test_an_axis_of_one_element_does_not_count() -> None:
+    def seconds(*kernel: int) -> float:
+        source, weight = (
+            TensorArgument((8, 16, 64, 64, 8), "float32", 4),
+            TensorArgument((16, 16, *kernel), "float32", 4),
+        )
+        result = TensorArgument((8, 16, *(n - k + 1 for n, k in zip((64, 64, 8), kernel, strict=True))), "float32", 4)
+        inputs = {"input": source, "weight": weight}
+        return (
+            traffic([OperatorCall("aten.convolution", inputs, (result,), arguments={"tf32": True})], GPU).seconds or 0.0
+        )
+
+    flat = TensorArgument((8, 16, 64, 512), "float32", 4), TensorArgument((16, 16, 3, 3), "float32", 4)
+    call = OperatorCall(
+        "aten.convolution",
+        dict(zip(("input", "weight"), flat, strict=True)),
+        (TensorArgument((8, 16, 62, 62 * 8), "float32", 4),),
+        arguments={"tf32": True},
+    )
+    assert seconds(3, 3, 1) == pytest.approx(traffic([call], GPU).seconds, rel=0.05)
+    assert seconds(3, 3, 1) < seconds(3, 3, 2)
+
+
 @pytest.mark.parametrize("device", ["t4", "v100-sxm2-16gb", "v100-sxm2-32gb", "gb10", "apple-m1", "apple-m4-max"])
 def test_an_elementwise_operator_needs_no_matrix_peak(device: str) -> None:
     x = tensor(1 << 12, 1 << 12)

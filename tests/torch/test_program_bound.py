@@ -144,6 +144,12 @@ def test_a_chain_has_one_algorithm() -> None:
     assert {chains(made(*operators))[0].kernel for operators in CHAINS.values()} == CHAINS.keys()
 
 
+def test_a_second_product_ends_a_chain() -> None:
+    attention = CHAINS["flash2"]
+    found = chains(made(*attention, "aten.mm", "aten.relu"))
+    assert {each.operators: each.kernel for each in found} == {attention: "flash2", ("aten.mm", "aten.relu"): "gemm"}
+
+
 def test_an_operator_with_products_is_declared_once() -> None:
     assert not any(may_multiply(name) for name in OPERATORS)
     assert not any(is_attention(name) for name in OPERATORS)
@@ -206,8 +212,11 @@ def test_chains_are_found_in_time_that_grows_with_the_program(in_place: bool) ->
     assert took(16_000) < 40 * took(1_000)
 
 
-def test_an_empty_stream_is_told() -> None:
-    assert traffic([], GPU).bound().at_least == ("no operator was recorded; the bound is at least this",)
+def test_a_program_without_a_result_is_told() -> None:
+    dropped = OperatorCall("aten.relu", {"self": tensor(0, 4, outside=True)}, (tensor(1, 4),), pointwise=True)
+    for calls in ([], [dropped]):
+        assert any("no result is alive" in line for line in traffic(calls, GPU).bound().at_least)
+    assert not traffic(chain(2, 4), GPU).bound().at_least
 
 
 def test_a_repeated_program_finds_its_tensors_in_the_last_cache() -> None:
