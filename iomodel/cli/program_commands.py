@@ -32,10 +32,14 @@ def bound(
       iomodel bound llama.jsonl --hardware h100-sxm5
     """
     from iomodel.torch.operator_call import read_calls
+    from iomodel.torch.program_bound import bound as bound_of
     from iomodel.torch.traffic_mode import traffic
 
-    report = traffic(read_calls(stream), hardware, warm=warm)
-    emit(report.bound(warm) if seconds is None else report.gap(float(duration("seconds", seconds)), warm), json)
+    measured, calls = None if seconds is None else float(duration("seconds", seconds)), read_calls(stream)
+    if measured is None:
+        emit(bound_of(calls, hardware, warm), json)
+    else:
+        emit(traffic(calls, hardware, warm=warm).gap(measured, warm), json)
 
 
 Ttir = Annotated[Path, typer.Argument(help="TTIR of a compiled kernel: compiled.asm['ttir'], or a .ttir of the cache.")]

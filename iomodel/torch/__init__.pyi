@@ -9,6 +9,7 @@ from .operator_call import TensorArgument as TensorArgument
 from .operator_call import read_calls as read_calls
 from .operator_call import write_calls as write_calls
 from .program_bound import ProgramBound as ProgramBound
+from .program_bound import bound as bound
 from .program_fusion import Chain as Chain
 from .program_fusion import chains as chains
 from .program_gap import OperatorGap as OperatorGap

@@ -319,3 +319,12 @@ def _stored(tensor: dict[str, Any]) -> dict[str, Any]:
         for name, value in tensor.items()
         if name not in TensorArgument.derived and (value or name not in places)
     }
+
+
+def checked_calls(calls: Any) -> list[OperatorCall]:
+    """Return recorded calls as a list; raise an InputError for anything else."""
+    listed = list(calls) if isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping) else [calls]
+    wrong = next((call for call in listed if not isinstance(call, OperatorCall)), None)
+    if wrong is not None or (len(listed) == 1 and listed[0] is None):
+        raise InputError(f"calls: {shown(wrong)} given; allowed: a list of OperatorCall")
+    return listed

@@ -17,12 +17,13 @@ from typing import Any
 
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.keywords import strict
 from iomodel.counting.bounds import lower_bounds
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates, product_rates, rates
 from iomodel.errors import InputError, SpecError, shown_name
 from iomodel.torch.moved_bytes import GATHERS, OVERWRITES, SCATTERS, results_of
-from iomodel.torch.operator_call import TYPES, OperatorCall, TensorArgument
+from iomodel.torch.operator_call import TYPES, OperatorCall, TensorArgument, checked_calls
 from iomodel.torch.operator_work import may_multiply, multiplying, product_type, work_of
 from iomodel.torch.regions import covered
 
@@ -205,17 +206,34 @@ def _gather(use: StorageUse, call: OperatorCall, table: TensorArgument) -> None:
     use.whole = max(use.whole, table.distinct_bytes)
 
 
-def bound(calls: Iterable[OperatorCall], hardware: Hardware, warm: bool = False) -> ProgramBound:
-    """Bound the time of recorded calls from below.
+@strict
+def bound(calls: Iterable[OperatorCall], hardware: Hardware | str, warm: bool = False) -> ProgramBound:
+    """Bound the time of recorded calls from below; their own times are not computed.
 
-    `warm` lets the last cache hold bytes of the program when it begins and ends, as where a benchmark repeats it.
+    Parameters
+    ----------
+    calls : iterable of OperatorCall
+        The calls, in order, such as those of `read_calls`.
+    hardware : Hardware or str
+        The device.
+    warm : bool
+        The last cache may hold bytes of the program when it begins and ends, as where a benchmark repeats it.
 
     Raises
     ------
     InputError, SpecError
         Calls that were not recorded; a device without a bandwidth.
+
+    Examples
+    --------
+    >>> from iomodel.torch import OperatorCall, TensorArgument, bound
+    >>> x, w = (TensorArgument((64, 64), "bfloat16", 2, storage=place, outside=True) for place in (0, 1))
+    >>> y = TensorArgument((64, 64), "bfloat16", 2, storage=2, kept=True)
+    >>> least = bound([OperatorCall("aten.mm", {"self": x, "mat2": w}, (y,))], "h100-sxm5")
+    >>> least.read_bytes, least.written_bytes, least.binds
+    (16384, 8192, 'memory')
     """
-    listed = list(calls)
+    hardware, listed = as_device(hardware), checked_calls(calls)
     known = rates(hardware, "")
     read = written = gathered = single = 0
     uses = storages(listed).values()

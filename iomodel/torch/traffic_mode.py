@@ -14,7 +14,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.torch.accounting import Accounting, Rule
-from iomodel.torch.operator_call import OperatorCall, kept_at_end, write_calls
+from iomodel.torch.operator_call import OperatorCall, checked_calls, kept_at_end, write_calls
 from iomodel.torch.report import TrafficReport
 
 
@@ -50,7 +50,7 @@ def traffic(
     >>> report.requested_bytes, report.flops
     (7168, 65536)
     """
-    return _accounting(hardware, tiles, attention, operators, host, warm).report(_checked(calls))
+    return _accounting(hardware, tiles, attention, operators, host, warm).report(checked_calls(calls))
 
 
 class TrafficMode:
@@ -184,11 +184,3 @@ def _host(seconds: Any) -> float | None:
             f"host: {shown(seconds)} given; allowed: the host's time of an operator in seconds, such as 2e-5"
         )
     return float(seconds)
-
-
-def _checked(calls: Any) -> list[OperatorCall]:
-    listed = list(calls) if isinstance(calls, Iterable) and not isinstance(calls, str | bytes | Mapping) else [calls]
-    wrong = next((call for call in listed if not isinstance(call, OperatorCall)), None)
-    if wrong is not None or (len(listed) == 1 and listed[0] is None):
-        raise InputError(f"calls: {shown(wrong)} given; allowed: a list of OperatorCall")
-    return listed

@@ -124,10 +124,13 @@ def program_bound(stream: str, hardware: str, seconds: float | None = None, warm
         warm: The last cache may hold bytes of the program, as where a benchmark repeats it.
     """
     from iomodel.torch.operator_call import read_calls
+    from iomodel.torch.program_bound import bound as bound_of
     from iomodel.torch.traffic_mode import traffic
 
-    report = traffic(read_calls(stream), hardware, warm=warm)
-    return (report.bound(warm) if seconds is None else report.gap(seconds, warm)).to_dict()
+    calls = read_calls(stream)
+    if seconds is None:
+        return bound_of(calls, hardware, warm).to_dict()
+    return traffic(calls, hardware, warm=warm).gap(seconds, warm).to_dict()
 
 
 def traffic(algorithm: str, workload: Data, tiles: dict[str, int] | None = None) -> Data:
