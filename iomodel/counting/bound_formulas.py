@@ -14,8 +14,8 @@ from iomodel.nests.tensors import key, query
 
 A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
-R = Symbol("R", integer=True, nonnegative=True)
-"""Elements of dQ, dK and dV over all batches and heads."""
+R = Symbol("R", integer=True)
+"""Elements of dQ, dK and dV, less those of O in rows that take part, over all batches and heads."""
 G = Symbol("G", integer=True, positive=True)
 """Groups of heads that share their keys, over all batches."""
 L = Symbol("L", integer=True, nonnegative=True)
@@ -63,18 +63,19 @@ FORMULAS: dict[str, Expr] = {
 
 
 def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
-    """Compile compulsory elements, compulsory bytes, visible pairs and elements of gradients for a kind of call."""
+    """Compile compulsory elements and bytes, visible pairs, and elements of gradients less those of O."""
     view = View(mask)
     queries, all_keys = Tiled(N_q), Tiled(N_k)
     seeing = H * view.visits(query, queries, key, all_keys).live_outer_rows
     seen = H_kv * view.visits(key, all_keys, query, queries).live_outer_rows
-    inputs, gradients = seeing * d, Integer(0)
+    inputs, gradients, read = seeing * d, Integer(0), Integer(0)
     if direction != "forward":
         inputs += seeing * d_v
         gradients = H * N_q * d + H_kv * N_k * (d + d_v)
+        read = seeing * d_v
     outputs = gradients
     if direction != "backward":
         outputs += H * N_q * d_v
     keys = seen * (d if latent else d + d_v)
     sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + b_kv * keys / 32)]
-    return compile_formulas([*sizes, B * H * view.visible_pairs, B * gradients], (), ())
+    return compile_formulas([*sizes, B * H * view.visible_pairs, B * (gradients - read)], (), ())

@@ -19,11 +19,11 @@ ANY_SCHEDULE = FORMED_ONCE | {"compulsory", *FORMED_AGAIN.values()}
 HOLDS_FOR = {
     "compulsory": "every algorithm that reads each row that takes part and writes each result",
     "exact": "schedules that form each product once, in any order, at the level of single elements",
-    "exact-backward": "backward schedules that form each product once (S too, in the pass itself), in any order",
+    "exact-backward": "backward schedules that form each product once, S in the pass itself and D from O, in any order",
     "recomputed": "schedules that form scores any number of times, in any order, at the level of single elements",
     "recomputed-backward": "backward schedules that form scores and dP any number of times, in any order",
     "row-atomic": "schedules that move whole rows of Q, K, V and O, in any order",
-    "row-atomic-backward": "backward schedules that move whole rows and take a pair while its seven rows are on chip",
+    "row-atomic-backward": "backward schedules moving whole rows, O too and taking a pair while its seven are on chip",
     "fixed-split": "schedules that move whole rows and keep the share of memory of Q and K constant",
     "divided-keys": "busy processors, each of which takes a key of a group for all rows of the group",
     "product": "schedules of matrix products that form each product once, in any order",
@@ -40,7 +40,7 @@ class Pairs:
     key_values: int
     value_width: int
     gradients: int = 0
-    """The elements of dQ, dK and dV of a backward pass."""
+    """The elements of dQ, dK and dV of a backward pass, less those of O, which D is made of."""
     groups: Sequence[tuple[int, int]] = ()
     """Groups of heads that share their keys, in the order of pairs: how many so far, and minus the pairs of each."""
     rows: int = 0

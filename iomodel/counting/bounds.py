@@ -52,21 +52,22 @@ grants it. An output that stays until it is complete shares the chip with u othe
 and its keys arrive beside them, M - u lost for each of u: M / 2 at least. One that leaves pays two accesses more
 (`docs/paper.md`, Theorem 9).
 
-*Gradients that return* (class "exact-backward"). With R elements of dQ, dK, dV and C = C(P, M) from above
+*Gradients that return* (class "exact-backward"). With R the elements of dQ, dK, dV less those of O, of which D is made,
+and C = C(P, M) from above
 
 .. math:: \frac{A P'}{C(P', M + 1)} - R, \quad P' = (2 d + d_v)(2 d + 2 d_v) + d (d + d_v)
 
 accesses are needed too: 14 d^2 in place of 12 d^2 for d_v = d. *Proof.* A sum that leaves and returns pays a store and
 a load. Drop the stays of a sum in which no product is added to it. A sum with n stays left has 2 n - 1 accesses at
 least: each of its stays stores a value with its products (one of them the result), and each value but the result is
-loaded in another stay. So an arrival may weigh 1 for an input and 2 for a sum, and these weights and the accesses to
-scores are no more than the accesses and R. Let layer 1 hold all indices and layer 2 the sums once more; a sum arrives
-in layer 1, then in layer 2. Cut the run, from its end, into phases of Y arrivals in layers; where a cut divides an
-arrival, its half in layer 1 belongs to the phase before. At a cut layer 1 then has at most M + 1 - sigma indices, as an
-index may arrive in a place that its operand leaves, and layer 2 none that layer 1 lacks. For each pair take the
-product of the numbers of indices in layer 1 as above and add that in layer 2: P' for a contained pair. With n', r' for
-layer 2, r' <= r, both rise by at most N_q N_k + N_q r_k + N_k r_q for N = n + n', and N_q + N_k <= Y. The rest is as
-above.
+loaded in another stay. So an arrival may weigh 1 for an input and 2 for a sum: these weights, the accesses to scores
+and a load of each element of O are no more than the accesses and the elements of the gradients. Let layer 1 hold all
+indices and layer 2 the sums once more; a sum arrives in layer 1, then in layer 2. Cut the run, from its end, into
+phases of Y arrivals in layers; where a cut divides an arrival, its half in layer 1 belongs to the phase before. At a
+cut layer 1 then has at most M + 1 - sigma indices, as an index may arrive in a place that its operand leaves, and layer
+2 none that layer 1 lacks. For each pair take the product of the numbers of indices in layer 1 as above and add that in
+layer 2: P' for a contained pair. With n', r' for layer 2, r' <= r, both rise by at most N_q N_k + N_q r_k + N_k r_q for
+N = n + n', and N_q + N_k <= Y. The rest is as above.
 
 *From an empty chip* (all of these, for M >= 4 P / 3). A group of heads that share keys, of A_g pairs with
 A_g P >= 9 M^2 / 16, needs 15 M / 16 accesses more. *Proof.* What a schedule does to the values of one group is a
@@ -212,7 +213,7 @@ class Bound(Record):
 
 @lru_cache(maxsize=256)
 def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
-    """Return compulsory elements and bytes, visible pairs and elements of gradients, compiled for a kind of call."""
+    """Return compulsory elements and bytes, visible pairs, and gradients less O [elements], compiled for a call."""
 
     def build() -> Formulas:
         from iomodel.counting.bound_formulas import compiled_counts
