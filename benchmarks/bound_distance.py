@@ -51,14 +51,15 @@ def distances(w: iomodel.Attention, steps: int = 1) -> list[Point]:
 
 
 def _names(w: iomodel.Attention, size: int, square: int) -> list[str]:
-    """Name the algorithms that may move least: no tile of flash2 does where M is far below D^2."""
+    """Name the algorithms that may move least: none with whole rows does where M is far below D^2."""
     if w.direction == "backward":
-        return ["flash2"] if size > 4 * square else ["two_products", "flash2"]
+        return [*(["two_products"] if size <= 4 * square else []), "flash1", "flash2"]
     return ["two_products"] if size < square / 40 else ["flash2"] if size > 4 * square else ["two_products", "flash2"]
 
 
 def _least(name: str, w: iomodel.Attention, size: int) -> int | None:
     options: dict[str, Any] = {"packed": True} if w.latent and name == "flash2" else {}
+    options |= {"begin_once": True} if name == "flash1" else {}
     try:
         return iomodel.solve(name, w, sram_elements=size, **options).cost.hbm_elements
     except iomodel.InfeasibleError:

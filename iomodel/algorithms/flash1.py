@@ -15,10 +15,25 @@ from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import BARRIERS
 from iomodel.nests.implementation import Implementation
-from iomodel.nests.language import Drop, Exp, Fill, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store, Tensor
+from iomodel.nests.language import (
+    Drop,
+    Exp,
+    Fill,
+    Hold,
+    Idle,
+    Kernel,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    Scores,
+    Sink,
+    Store,
+    Tensor,
+)
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, warps
-from iomodel.nests.tensors import K, O, Q, S, V, depth, dK, dO, dP, dQ, dV, key, l, m, query, value
+from iomodel.nests.tensors import D, K, O, Q, S, V, depth, dK, dO, dP, dQ, dV, key, l, m, query, value
 
 l_tile = Tensor("l_tile", (query,), "fp32")
 m_tile = Tensor("m_tile", (query,), "fp32")
@@ -44,17 +59,23 @@ def declare() -> Iterator[Kernel]:
     ])  # fmt: skip
 
 
-def backward() -> Iterator[Kernel]:
-    """Declare lines 5 to 24 of Algorithm 4; D_i = rowsum(dO_i o O_i), line 19, is recomputed at every visit."""
+def backward(begin_once: bool) -> Iterator[Kernel]:
+    """Declare lines 5 to 24 of Algorithm 4; D_i = rowsum(dO_i o O_i), line 19, is recomputed at every visit.
+
+    With `begin_once` the first visit of a query tile makes D_i, stores it and begins dQ_i; later ones load both.
+    """
+    begun = [Load(O, only_first=key), Load(dQ, after_first=key), Hold(D), Load(D, after_first=key)]
+    kept = [Store(D, only_first=key)]
     yield Kernel("flash1 backward", [
-        Fill(dQ), *zeros(),
+        *([Loop(query, B_r, [Idle(key, [Fill(dQ)])])] if begin_once else [Fill(dQ), *zeros()]),
         Loop(key, B_c, [
             Live(query, [
                 Hold(dK, "fp32"), Hold(dV, "fp32"),
                 Load(K), Load(V),
                 Loop(query, B_r, masked=True, body=[
                     Hold(dQ, "fp32"),
-                    Load(Q), Load(O), Load(dO), Load(dQ), Load(l), Load(m),
+                    Load(Q), Load(dO), Load(l), Load(m),
+                    *([*begun, *kept] if begin_once else [Load(O), Load(dQ)]),
                     Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key), Exp(query, key),
                     Drop(query, key), MatMul(key, value, query),
                     Hold(dP, "fp32"), MatMul(query, key, value),
@@ -63,6 +84,7 @@ def backward() -> Iterator[Kernel]:
                 ]),
                 *stores(dK, dV),
             ]),
+            *([Idle(query, [*zeros()])] if begin_once else []),
         ]),
     ])  # fmt: skip
     yield from summed()
@@ -174,6 +196,7 @@ ALGORITHM = Algorithm(
     "arXiv:2205.14135 (2022), Algorithms 1 and 4",
     declare=declare,
     backward=backward,
+    options={"begin_once": False},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     implementations=(FLASH_ATTENTION_1, FLASH_ATTENTION_1_2023),
     execution={"forward": EXECUTION, "backward": EXECUTION},

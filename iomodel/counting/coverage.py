@@ -180,12 +180,16 @@ class View:
         per: Per = "kv_head" if self.packed and tensor.per == "head" and query in padded else tensor.per
         return Mul(HOW_MANY[per], *rows)
 
-    def first_trip(self, path: Path, axis: Axis) -> Path:
-        """Replace the masked loop over `axis` by a guard, which runs its body once where the loop makes any trip."""
-        return tuple(
-            Live(axis, block.body, block.sight) if isinstance(block, Loop) and block.axis == axis else block
-            for block in path
-        )
+    def at_trips(self, statement: object, axes: Iterable[Axis], path: Path, *how: bool) -> Expr:
+        """Return what a statement covers at the trips of a masked loop at which it runs: all, the first, or later ones.
+
+        `how` is as for :meth:`covered`.
+        """
+        only, skipped = getattr(statement, "only_first", None), getattr(statement, "after_first", None)
+        if only is not None:
+            return self.covered(axes, _first_trip(path, only), *how)
+        every = self.covered(axes, path, *how)
+        return every if skipped is None else every - self.covered(axes, _first_trip(path, skipped), *how)
 
     def kept(
         self, axes: Iterable[Axis], path: Path, paged: bool = False, loads: bool = False, whole: Iterable[Axis] = ()
@@ -318,6 +322,18 @@ class View:
         if tiles == 0:
             return Integer(0)
         return ends - starts - last * beyond
+
+
+def _first_trip(path: Path, axis: Axis) -> Path:
+    """Replace the masked loop over `axis` by a guard, which runs its body once where the loop makes any trip.
+
+    If the loop over `axis` is around the masked loop, a tile of the masked loop runs once where it sees any of `axis`.
+    """
+    inner = next(block for block in path if isinstance(block, Loop) and block.masked)
+    if inner.axis != axis:
+        others = (block for block in path if getattr(block, "axis", None) not in (axis, inner.axis))
+        return *others, replace(inner, masked=False), Live(axis, (), inner.sight)
+    return tuple(Live(axis, block.body, block.sight) if block == inner else block for block in path)
 
 
 @lru_cache(maxsize=4096)

@@ -100,9 +100,7 @@ def _moved(statement: Move, path: Path, view: View) -> Expr:
     paged, clipped = statement.tensor.paged, isinstance(statement, Load) and statement.clipped
     whole = padded_tiles(statement, path)  # moved once a visit, the last one too
     axes = tuple(axis for axis in axes if axis not in whole)
-    everywhere = view.covered(axes, path, paged, clipped)
-    if isinstance(statement, Load) and statement.after_first is not None:
-        everywhere -= view.covered(axes, view.first_trip(path, statement.after_first), paged, clipped)
+    everywhere = view.at_trips(statement, axes, path, paged, clipped)
     if isinstance(statement, Load):
         everywhere -= view.kept(axes, path, paged, whole=whole)
     return Mul(*whole.values(), everywhere)

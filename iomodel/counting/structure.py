@@ -114,7 +114,8 @@ def role(statement: Leaf, path: Path, outer: Axis, inner: Axis) -> Role:
     ``streamed``: the inner rows that each outer tile visits. ``area``: the elements visited. ``loose``: anything else.
     """
     idle = any(isinstance(block, Idle) for block in path)  # smaller tiles leave more of them idle
-    if idle or isinstance(statement, Lookup) or (isinstance(statement, Load) and statement.after_first):
+    first = getattr(statement, "after_first", None) or getattr(statement, "only_first", None)
+    if idle or first or isinstance(statement, Lookup):
         return "loose"
     assert isinstance(statement, Load | Store | Fill | Accumulate)
     axes = set(statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes)

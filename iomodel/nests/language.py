@@ -21,9 +21,11 @@ The grammar::
                                                                     holds a position
                 | Idle(axis, [statement ...])                       only if it sees none of it
                 | When(condition, [statement ...], unless=False)    only if an expression is 1, not 0; or the reverse
-                | Load(tensor, after_first=None)                    HBM -> SRAM, the current tile; not at the first
-                                                                    trip of the masked loop over `after_first`
-                | Store(tensor, held=None)                          SRAM -> HBM, from the buffer of `held`
+                | Load(tensor, after_first=None, only_first=None)   HBM -> SRAM, the current tile; not at the first
+                                                                    trip of the masked loop over `after_first`, or only
+                                                                    there. With the axis of the loop around it: the
+                                                                    first visit of a tile of the masked loop
+                | Store(tensor, held=None, only_first=None)         SRAM -> HBM, from the buffer of `held`
                 | Fill(tensor)                                      a constant -> HBM, from no buffer
                 | Accumulate(tensor, held, atomic=True, within=())  HBM += SRAM; one position of each axis of `within`
                 | Lookup(tensor)                                    HBM -> an address, without a buffer
@@ -76,6 +78,8 @@ class Brief:
 class Load(Brief):
     """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`.
 
+    With `only_first`, only at the first trip. If the axis is that of the loop around the masked loop, the trips are
+    those of a tile of the masked loop: the first one is that of the first outer tile that visits it.
     Along the axes of `padded` the tile is moved whole, the last one too: rows beyond the end are memory that exists,
     or, if it `wraps`, the first rows again. A `clipped` load moves the tile of a masked loop up to the last position
     that the enclosing tile sees.
@@ -86,6 +90,7 @@ class Load(Brief):
     padded: tuple[Axis, ...] = ()
     wraps: bool = False
     clipped: bool = False
+    only_first: Axis | None = None
 
 
 @cached_hash
@@ -99,11 +104,12 @@ class Lookup:
 @cached_hash
 @dataclass(frozen=True, repr=False)
 class Store(Brief):
-    """Move the current tile to HBM, from its buffer or from that of `held`; whole along the axes of `padded`."""
+    """Move the current tile to HBM, from its buffer or that of `held`; whole along `padded`, and as `Load` does."""
 
     tensor: Tensor
     held: Tensor | None = None
     padded: tuple[Axis, ...] = ()
+    only_first: Axis | None = None
 
 
 @cached_hash

@@ -65,23 +65,29 @@ def check(nest: Nest) -> None:
             raise DeclarationError(f"{kernel.title}: a loop and a guard around it have a different sight of the mask")
         if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
             raise DeclarationError(f"{kernel.title}: a masked loop is nested in another masked loop")
-        if isinstance(statement, Load):
-            _check_load(f"{kernel.title}: {statement.tensor.name}", statement, path)
+        if isinstance(statement, Load | Store):
+            _check_trips(f"{kernel.title}: {statement.tensor.name}", statement, path)
         if isinstance(statement, Store | Accumulate) and (statement.held or statement.tensor) not in held(path):
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} is stored but not held in a buffer")
 
 
-def _check_load(place: str, load: Load, path: Path) -> None:
-    """Reject a load whose first trip is not that of a masked loop, or that is clipped without one."""
-    masked, axes = _masked(path), {*load.tensor.axes}
-    if load.after_first not in (None, *masked):
-        raise DeclarationError(f"{place} skips the first trip, but of a loop that is not masked")
-    if load.after_first and any(map(_guards, _within(load.after_first, path))):
-        raise DeclarationError(f"{place} skips the first trip, but is inside a guard")
-    if load.clipped and (not masked or masked[0] not in axes or {query, key} <= axes):
+def _check_trips(place: str, move: Load | Store, path: Path) -> None:
+    """Reject a first trip that is not that of a masked loop or of the loop around it, and a clipped load without one.
+
+    Around the loop over the other axis of the mask nothing else may walk, so that a tile has one first visit.
+    """
+    masked, axes, around = _masked(path), {*move.tensor.axes}, list(loops(path))
+    within = not any(isinstance(block, Cut | Idle) for block in path) and {*around} == {query, key}
+    outer = around[:1] if within and around[1:] == masked else []
+    for which, axis in (("skips", getattr(move, "after_first", None)), ("has only", move.only_first)):
+        if axis not in (None, *masked, *outer):
+            raise DeclarationError(f"{place} {which} the first trip, but of a loop that is not masked")
+        if axis and any(map(_guards, _within(masked[0], path))):
+            raise DeclarationError(f"{place} {which} the first trip, but is inside a guard")
+        if axis and _walked(axis) & axes:
+            raise DeclarationError(f"{place} {which} the first trip, but its tile changes at every trip")
+    if getattr(move, "clipped", False) and (not masked or masked[0] not in axes or {query, key} <= axes):
         raise DeclarationError(f"{place} is clipped, but covers no axis, or both, of a masked loop")
-    if _walked(load.after_first) & axes:
-        raise DeclarationError(f"{place} skips the first trip, but its tile changes at every trip")
 
 
 def check_symbols(nest: Nest) -> None:

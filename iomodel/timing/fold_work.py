@@ -45,12 +45,8 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         return view.instances(path) * view.condition(path) * view.covered((), path)
 
     def loads(load: Load, path: Path) -> Expr:
-        fewer: Expr = Integer(0)
-        if load.after_first is not None:
-            fewer = view.covered((), view.first_trip(path, load.after_first))
-        else:
-            fewer = view.kept(load.tensor.axes, path, loads=True)
-        return runs(path) - view.instances(path) * view.condition(path) * fewer
+        each = view.at_trips(load, (), path) - view.kept(load.tensor.axes, path, loads=True)
+        return view.instances(path) * view.condition(path) * each
 
     def extent(axis: Axis, path: Path) -> Expr:
         around = loops(path)

@@ -328,6 +328,17 @@ def test_the_best_tile_is_close_to_what_any_schedule_moves() -> None:
         assert 1 <= found / iomodel.lower_bounds(w, sram_elements=size)["exact"].elements <= ratio
 
 
+def test_rows_begun_once_are_close_to_what_any_backward_schedule_moves() -> None:
+    n, d = 65_536, 256
+    w = iomodel.Attention(q_len=n, head_dim=d, direction="backward")
+    solution = iomodel.solve("flash1", w, sram_elements=64 * d**2, begin_once=True)
+    trips = -(-n // solution.tiles["block_kv"])
+    assert trips == 17
+    visits, once = trips * (2 * d + 2) + (trips - 1) * (d + 1), trips * d + d + 1  # Q, dO, l, m, dQ, D; dQ, O, D
+    assert solution.cost.hbm_elements == n * (visits + once + 4 * d)
+    assert 1 <= solution.certificate.ratio <= 1.35
+
+
 def test_a_latent_and_a_layer_without_an_algorithm() -> None:
     w = iomodel.Attention(heads=16, kv_heads=1, q_len=64, kv_len=1000, head_dim=72, value_dim=64, latent=True)
     assert iomodel.lower_bounds(w, sram_elements=10**5)["exact"].elements == ceil(

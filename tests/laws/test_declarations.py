@@ -351,7 +351,8 @@ def test_every_statement_is_edited(variant: Variant) -> None:
     assert kinds["no longer kept"] == sum(len(kernel.keeps) for kernel in nest)
     assert 0 < holds <= kinds["of another width"] + holds <= 2 * sum(isinstance(leaf, Hold) for leaf in leaves)
     assert kinds["no more atomic"] + kinds["atomic"] == sum(isinstance(leaf, Accumulate) for leaf in leaves)
-    assert kinds["at the first trip too"] == sum(isinstance(leaf, Load) and bool(leaf.after_first) for leaf in leaves)
+    turns = ((getattr(leaf, "after_first", None), getattr(leaf, "only_first", None)) for leaf in leaves)
+    assert kinds["at every trip"] == sum(any(turn) for turn in turns)
     blocks: list[Any] = [path[-1] for _, path, _ in bodies(nest)]
     assert kinds["turned round"] == sum(isinstance(block, Guard) for block in blocks)
     masked: list[Any] = [path for _, path, _ in bodies(nest) if isinstance(path[-1], Loop) and path[-1].masked]

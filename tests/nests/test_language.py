@@ -176,6 +176,15 @@ class Around:
     masked: Axis | None = None
     guarded: bool = False  # inside the masked loop: then no load waits for its first trip
     cut: bool = False
+    idle: bool = False
+
+    def turn(self, draw: st.DrawFn, tensor: Tensor) -> Axis | None:
+        """Draw the axis whose first trip a move of a tensor waits for or is at: of the masked loop, or around it."""
+        axes: list[Axis] = [] if self.masked is None or self.guarded else [self.masked]
+        if axes and self.walked in ((query, key), (key, query)) and not (self.cut or self.idle):
+            axes = [*self.walked]
+        still = [axis for axis in axes if not {axis, *([head] if axis == query else [])} & {*tensor.axes}]
+        return draw(st.sampled_from([None, *still]))
 
     def inside(self, axis: Axis, bound: bool) -> Around:
         masked = axis if bound else self.masked
@@ -218,11 +227,9 @@ def leaves(draw: st.DrawFn, around: Around) -> Statement:
     match kind if held or kind not in {"store", "accumulate"} else "load":
         case "load":
             tensor = draw(tensors)
-            changing = {around.masked, head} if around.masked == query else {around.masked}
-            could = not changing & {*tensor.axes} and not around.guarded
-            waits = around.masked if could and draw(st.booleans()) else None
+            waits, only = draw(st.permutations([around.turn(draw, tensor), None]))
             held.add(tensor)
-            return Load(tensor, waits, draw(padded(tensor)), draw(st.booleans()))
+            return Load(tensor, waits, draw(padded(tensor)), draw(st.booleans()), only_first=only)
         case "hold":
             tensor = draw(tensors)
             held.add(tensor)
@@ -230,7 +237,7 @@ def leaves(draw: st.DrawFn, around: Around) -> Statement:
         case "store":
             source = draw(buffers)
             tensor = draw(st.sampled_from([source, draw(tensors)]))
-            return Store(tensor, source, draw(padded(tensor)))
+            return Store(tensor, source, draw(padded(tensor)), only_first=around.turn(draw, tensor))
         case "accumulate":
             within = (slab,) if draw(st.booleans()) else ()
             return Accumulate(draw(tensors), draw(buffers), draw(st.booleans()), within)
@@ -268,7 +275,8 @@ def bodies(draw: st.DrawFn, around: Around) -> list[Statement]:
                 # A guard speaks of a whole axis: what a part of an axis shows is only asked around masked loops.
                 known = [axis for axis in (*PAIR * 3, *AXES) if split not in walked or axis != key or key in walked]
                 axis = draw(st.sampled_from(known))
-                body.append((Live if kind == "live" else Idle)(axis, draw(bodies(around.behind()))))
+                behind = replace(around.behind(), idle=around.idle or kind == "idle")
+                body.append((Live if kind == "live" else Idle)(axis, draw(bodies(behind))))
             case "loop":
                 free = around.cuttable()
                 axis = draw(st.sampled_from([*free, *(axis for axis in (*PAIR * 3, split) if axis in free)]))
@@ -492,6 +500,29 @@ CORNERS: dict[str, Nest] = {
     "a first trip in a loop inside": one(
         Loop(query, B_r, [Loop(key, B_c, [Loop(depth, m_1, [Load(rows, after_first=key)])], masked=True)])
     ),
+    "the first visit of a query tile": one(
+        Loop(
+            key,
+            B_c,
+            [
+                Live(
+                    query,
+                    [
+                        Loop(
+                            query,
+                            B_r,
+                            masked=True,
+                            body=[
+                                Load(rows, only_first=key),
+                                Load(rows, after_first=key),
+                                Store(rows, only_first=key),
+                            ],
+                        )
+                    ],
+                )
+            ],
+        )
+    ),
     "the pages of a stationary key tile": one(
         Loop(key, B_c, [Lookup(block_table), Live(query, [Lookup(block_table)]), Idle(query, [Lookup(block_table)])])
     ),
@@ -603,6 +634,8 @@ def test_corners(name: str, kind: MaskKind, packed: bool, values: dict[Symbol, i
         ([Load(rows, after_first=depth)], "skips the first trip, but of a loop that is not masked"),
         ([Load(keys, after_first=key)], "its tile changes at every trip"),
         ([Live(query, [Load(rows, after_first=key)])], "inside a guard"),
+        ([Load(rows, only_first=query)], "has only the first trip, but its tile changes at every trip"),
+        ([Loop(depth, m_1, [Load(keys, after_first=query)])], "of a loop that is not masked"),
     ],
 )
 def test_a_first_trip_that_no_fold_knows_is_refused(inside: list[Statement], message: str) -> None:

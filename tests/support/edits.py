@@ -152,10 +152,12 @@ def in_leaf(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterato
     match leaf:
         case Load(tensor=tensor):
             yield "flipped", instead(Store(tensor))
-            if leaf.after_first is not None:
-                yield "at the first trip too", instead(Load(tensor))
+            if leaf.after_first is not None or leaf.only_first is not None:
+                yield "at every trip", instead(replace(leaf, after_first=None, only_first=None))
         case Store(tensor=tensor):
             yield "flipped", instead(Load(tensor))
+            if leaf.only_first is not None:
+                yield "at every trip", instead(replace(leaf, only_first=None))
         case Fill(tensor=tensor):
             yield "flipped", instead(Load(tensor))
         case Accumulate(tensor=tensor, held=held):

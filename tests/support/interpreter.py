@@ -205,14 +205,16 @@ class Machine:
                     within.body(statement, here)
                     for name, count in within.counters.items():
                         self.counters[name] += self.size(piece.times) * count
-            case Load(tensor=tensor, after_first=axis):
-                if (axis is None or here.trips[axis] > 0) and not self.stayed(tensor, here):
+            case Load(tensor=tensor):
+                if self.in_turn(statement, here) and not self.stayed(tensor, here):
                     at = self.up_to_the_last_seen(tensor, here) if statement.clipped else here
                     paged = tensor.paged and not statement.clipped
                     count = self.elements(tensor.axes, at, paged, statement.padded)
                     self.counters[f"reads {tensor.name}"] += count
             case Lookup(tensor=tensor):
                 self.counters[f"reads {tensor.name}"] += self.pages(here)
+            case Store() if not self.in_turn(statement, here):
+                pass
             case Store(tensor=tensor) | Fill(tensor=tensor):
                 self.counters[f"writes {tensor.name}"] += self.elements(
                     tensor.axes, here, tensor.paged, statement.padded
@@ -225,6 +227,22 @@ class Machine:
                 self.counters["flops"] += 2 * self.elements((m, n, k), here)
             case Exp(axes=axes) | Tanh(axes=axes) | Random(axes=axes):
                 self.counters[type(statement).__name__] += self.elements(axes, here)
+
+    def in_turn(self, move: Load | Store, here: Here) -> bool:
+        """Whether a move runs at this trip, of the loop over an axis or of this tile of the masked loop inside."""
+        skipped, only = getattr(move, "after_first", None), move.only_first
+        axis = skipped or only
+        if axis is None:
+            return True
+        if axis in here.trips:
+            earlier = here.trips[axis] > 0
+        else:  # its loop is around the masked one
+            start, size, inner = here.tiles[axis][0], self.size(here.loops[axis].tile), here.nearest
+            sight = here.loops[inner].sight
+            tiles = ((at, min(at + size, self.rows(axis))) for at in range(0, start, size))
+            outside = (replace(here, tiles={axis: tile}) for tile in tiles)
+            earlier = any(self.sees(inner, here.tiles[inner], one, sight) for one in outside)
+        return earlier == (only is None)
 
     def stayed(self, tensor: Tensor, here: Here) -> bool:
         """Whether the tile of a tensor is that of the walk before, as no other tile chooses it."""

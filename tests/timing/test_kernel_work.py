@@ -76,7 +76,7 @@ class Clocked(Machine):
                     self.counters["scores"] += self.area(axes, here)
             case Random(axes=axes):
                 self.counters["randoms"] += self.area(axes, here)
-            case LoadTile(tensor=tensor, after_first=axis) if axis is None or here.trips[axis]:
+            case LoadTile(tensor=tensor) if self.in_turn(statement, here):
                 # What a block loads once is no part of its trips, nor what a walk finds where it turns.
                 if len(here.loops) > self.grid and not self.stayed(tensor, here):
                     self.counters["loaded"] += self.width(tensor.dtype) * self.area(tensor.axes, here)

@@ -206,7 +206,9 @@ class _Compiler:
         body = self.scope(loop, path, scope.have)
         slot, tile = self.slot("loop", axis.name), self.number(loop.tile)
         more |= {
-            kind: self.slot(kind, axis.name) for kind in ("clipped", "padded") if (kind, axis.name, 0) in self.slots
+            kind: self.slot(kind, axis.name)
+            for kind in ("clipped", "padded", "again")
+            if (kind, axis.name, 0) in self.slots
         }
         if axis == query and ("heads", head.name, 0) in self.slots:
             more["heads"] = self.slot("heads", head.name), self.number(G)
@@ -245,15 +247,21 @@ class _Compiler:
         if isinstance(statement, Accumulate):
             slots = self.tile(statement.axes, path, tensor.paged)
             return TraceStep(op, tensor.name, slots, scope.held, width, 2, atomic=statement.atomic)
-        waits = getattr(statement, "after_first", None)
-        after = None if waits is None else self.slot("loop", waits.name)
+        waits, only = (self.trips(getattr(statement, name, None), path) for name in ("after_first", "only_first"))
         stays = None
         if isinstance(statement, Load) and self.view.kept(tensor.axes, path) != 0:
             stays = self.slot("loop", list(loops(path))[-1].name)
         clipped = _clipped(statement, path)  # up to what is seen, not to the end of a page
         paged = tensor.paged and clipped is None
         slots = self.tile(tensor.axes, path, paged, getattr(statement, "padded", ()), clipped)
-        return TraceStep(op, tensor.name, slots, scope.held, width, 1, after=after, stays=stays)
+        return TraceStep(op, tensor.name, slots, scope.held, width, 1, after=waits, only=only, stays=stays)
+
+    def trips(self, axis: Axis | None, path: Path) -> int | None:
+        """Return the slot whose trips a step waits for: of the loop over `axis`, or of the visits of the tile in it."""
+        inner = next((block.axis for block in path if isinstance(block, Loop) and block.masked), axis)
+        if axis is None or inner is None:
+            return None
+        return self.slot("loop" if inner == axis else "again", inner.name)
 
     def tile(
         self,

@@ -53,9 +53,7 @@ def _events(nest: Nest, view: View) -> Expr:
 
 def _runs(leaf: Leaf, path: Path, view: View) -> Expr:
     """Count the repetitions of a statement: its coverage of no axis."""
-    every = view.covered((), path)
+    every = view.at_trips(leaf, (), path)
     if isinstance(leaf, Load):  # not where a serpentine walk finds its tile on chip
         every -= view.kept(leaf.tensor.axes, path, leaf.tensor.paged, loads=True)
-    if isinstance(leaf, Load) and leaf.after_first is not None:
-        return every - view.covered((), view.first_trip(path, leaf.after_first))
     return every

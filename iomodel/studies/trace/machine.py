@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from math import prod
 from operator import itemgetter
@@ -22,6 +23,7 @@ class _Ready(NamedTuple):
     event: Callable[[tuple[Any, ...], int], Event]
     size: int | None
     after: int | None
+    only: int | None
     stays: int | None
 
 
@@ -46,6 +48,7 @@ class TraceMachine:
         self.trips = [0] * len(self.at)
         self.ended: dict[int, tuple[int, tuple[int, int]]] = {}  # by slot, the outer trip and the last tile of a walk
         self.turned = [False] * len(self.at)
+        self.visits: Counter[tuple[int, int]] = Counter()  # by slot and first row
         self.begin: dict[str, int] = {}
         """The first row of the current piece on each axis; masks and bounds count from it."""
 
@@ -61,7 +64,7 @@ class TraceMachine:
             return _Inside(step, self._ready(step.body))
         if isinstance(step, TraceCut):
             return _Pieces([(piece, self._ready(piece.body)) for piece in step.pieces])
-        return _Ready(_picker(step.slots), self._formatter(step), step.size, step.after, step.stays)
+        return _Ready(_picker(step.slots), self._formatter(step), step.size, step.after, step.only, step.stays)
 
     def _formatter(self, step: TraceStep) -> Callable[[tuple[Any, ...], int], Event]:
         """Build the function that formats a step, with its constant parts assembled once."""
@@ -90,8 +93,10 @@ class TraceMachine:
         at, size, trips = self.at, self.size, self.trips
         for step in body:
             if isinstance(step, _Ready):
-                pick, tell, fixed, after, stays = step
-                if (after is None or trips[after]) and (stays is None or trips[stays] or not self.turned[stays]):
+                pick, tell, fixed, after, only, stays = step
+                if (after is not None and not trips[after]) or (only is not None and trips[only]):
+                    continue
+                if stays is None or trips[stays] or not self.turned[stays]:
                     yield tell(pick(at), prod(pick(size)) if fixed is None else fixed)
             elif isinstance(step, _Pieces):
                 yield from self._run_pieces(step)
@@ -133,6 +138,9 @@ class TraceMachine:
                 at[walk.clipped], size[walk.clipped] = (name, begin + start, begin + last), last - start
             if walk.padded is not None:
                 at[walk.padded], size[walk.padded] = (name, begin + start, begin + start + tile), tile
+            if walk.again is not None:
+                self.trips[walk.again] = self.visits[walk.again, start]
+                self.visits[walk.again, start] += 1
             if walk.heads is not None:
                 slot, group = walk.heads
                 at[slot], size[slot] = ("head", 0, min(group, stop - start)), min(group, stop - start)

@@ -30,7 +30,9 @@ class TraceStep:
     size: int | None = None
     """The size of a buffer, regardless of the current tile [elements]."""
     after: int | None = None
-    """The slot of the loop at whose first trip the step is skipped."""
+    """The slot of the loop at whose first trip the step is skipped, or of the earlier visits of its tile."""
+    only: int | None = None
+    """The slot of the loop at whose first trip alone the step runs."""
     stays: int | None = None
     """The slot of the serpentine loop whose tile the step finds on chip after a turn."""
 
@@ -59,6 +61,8 @@ class TraceLoop:
     """The slot of the tile up to the last row that the other tile sees."""
     padded: int | None = None
     """The slot of the whole tile, the last one too."""
+    again: int | None = None
+    """The slot of the earlier visits of the tile."""
     heads: tuple[int, int] | None = None
     """The slot of the query heads of a tile of packed rows, and the heads of a group."""
     left: bool = True
