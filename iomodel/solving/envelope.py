@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import partial
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,10 +94,10 @@ def _bounded(problem: Problem, walk: Stationary) -> list[Stair]:
             top = inner.largest(partial(problem.footprint, u), room)
             if top is not None:
                 added = range(inner.first, top + 1, inner.step)
+                if len(us) + len(added) > LIMIT:
+                    raise problem.too_many()
                 us += [u] * len(added)
                 vs += added
-            if len(us) > LIMIT:
-                raise problem.too_many()
     outers, inners = np.array(us), np.array(vs)
     return _lowest(problem, outers, inners, costs_of(problem, outers, inners))
 
@@ -113,20 +114,24 @@ def _classes(problem: Problem) -> tuple[Any, Any, Any]:
     """Return the smallest tiles of every pair of trip counts, with their costs."""
     outer, inner = problem.outer, problem.inner
     most = problem.bytes_at(outer.first, inner.first)  # at the most trips of both
-    us = [outer.first] if problem.bytes_at(outer.last, inner.first) == most else list(_smallest(outer))
-    vs = [inner.first] if problem.bytes_at(outer.first, inner.last) == most else list(_smallest(inner))
+    us = [outer.first] if problem.bytes_at(outer.last, inner.first) == most else _smallest(problem, outer)
+    vs = [inner.first] if problem.bytes_at(outer.first, inner.last) == most else _smallest(problem, inner)
     if len(us) * len(vs) > LIMIT:
         raise problem.too_many()
     outers, inners = (grid.ravel() for grid in np.meshgrid(us, vs, indexing="ij"))
     return outers, inners, costs_of(problem, outers, inners)
 
 
-def _smallest(sizes: TileRange) -> Iterator[int]:
-    """Yield the smallest size of every class of equal trip counts, the largest first."""
+def _smallest(problem: Problem, sizes: TileRange) -> list[int]:
+    """Return the smallest size of every class of equal trip counts, the largest first."""
+    if (isqrt(sizes.last) - sizes.first) // sizes.step > LIMIT:  # up to the root each size is a class of its own
+        raise problem.too_many()
+    smallest: list[int] = []
     size: int | None = sizes.last
     while size is not None:
-        yield sizes.smallest_of_class(size)
+        smallest.append(sizes.smallest_of_class(size))
         size = sizes.next_class(size)
+    return smallest
 
 
 def _lowest(problem: Problem, outers: Any, inners: Any, costs: Any) -> list[Stair]:

@@ -203,12 +203,13 @@ def _slabs(problem: Problem) -> Iterator[tuple[Any, Any]]:
         top = outer.largest(lambda u, v=v: problem.footprint(u, v), problem.budget)  # type: ignore[misc]
         if top is None:
             break  # a larger inner tile occupies more
-        rows.append(np.arange(outer.first, top + 1, outer.step))
-        columns.append(np.full(len(rows[-1]), v))
-        waiting += len(rows[-1])
-        many += len(rows[-1])
+        sizes = range(outer.first, top + 1, outer.step)
+        waiting += len(sizes)
+        many += len(sizes)
         if many > LIMIT:
             raise problem.too_many()
+        rows.append(np.arange(outer.first, top + 1, outer.step))
+        columns.append(np.full(len(sizes), v))
         if waiting >= SLAB:
             yield np.concatenate(rows), np.concatenate(columns)
             rows, columns, waiting = [], [], 0

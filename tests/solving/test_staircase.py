@@ -157,6 +157,13 @@ def test_bad_input_is_one_clear_line(changes: dict[str, Any], says: str) -> None
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("call", [("flash2", {}), ("flash2", {"order": "serpentine"}), ("two_products", {})])
+def test_more_steps_than_fit_are_refused_at_once(call: tuple[str, dict[str, Any]]) -> None:
+    name, options = call
+    with pytest.raises(iomodel.InputError, match="more than 2,000,000 tile sizes compete"):
+        iomodel.staircase(name, iomodel.Attention(q_len=10**18, head_dim=64), **options)
+
+
 def test_a_question_beyond_the_ends_is_refused_in_one_line() -> None:
     stairs = iomodel.staircase("flash2", W)
     least = stairs.steps[0].sram
