@@ -3,8 +3,8 @@
     python -m benchmarks.files [--requests 1000000] [--long 10000000]
 
 Each trace is written in the columns and units of its program, with 1,024 + 128 tokens in the mean, read by
-:func:`read_trace`, and simulated with its hash ids, whose time is that of `iomodel.simulate` less the reading; the
-first one compiles the loop, as each command does. The peak of memory of reading a file of --long requests is that of a
+:func:`read_trace`, and simulated with its hash ids, whose time is that of `iomodel.simulate` less the reading, both the
+best of three, with the loop compiled before. The peak of memory of reading a file of --long requests is that of a
 process of its own, beside one that reads a hundredth of it.
 """
 
@@ -78,11 +78,11 @@ def written(folder: Path, name: str, requests: int) -> Path:
 
 def traces(folder: Path, requests: int) -> None:
     """Print the time of reading each trace beside that of simulating it."""
-    iomodel.simulate(MODEL, GPU, prompt=512, output=64, load=LOAD, requests=256)  # the table of steps, and compilation
+    iomodel.simulate(MODEL, GPU, prompt=512, output=64, load=LOAD, batch=256, requests=100_000)  # compiles the loop
     for name in FORMATS:
         path = written(folder, name, requests)
-        reading, _ = best(lambda path=path: read_trace(path, timed=True), 1)  # type: ignore[misc]
-        whole, _ = best(lambda path=path: iomodel.simulate(MODEL, GPU, arrivals=path, batch=256), 1)  # type: ignore[misc]
+        reading, _ = best(lambda path=path: read_trace(path, timed=True), 3)  # type: ignore[misc]
+        whole, _ = best(lambda path=path: iomodel.simulate(MODEL, GPU, arrivals=path, batch=256), 3)  # type: ignore[misc]
         simulating = whole - reading
         size = path.stat().st_size / 1e6
         print(

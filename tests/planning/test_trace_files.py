@@ -169,28 +169,68 @@ def test_a_file_of_another_kind_is_refused_in_one_line(case, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-TABLES = [file for file in FILES if file.suffix == ".csv"]
+PIECES = {
+    ".csv": [b",", b"\n", b" ", b"1e3", b"nan", b"1_0", b"+1", b"\n\n", b"Z", b"\x00", b"0" * 30, b"\xc3\xa9"],
+    ".jsonl": [
+        b"null",
+        b'"5"',
+        b"1e999",
+        b"NaN",
+        b"2.5",
+        b"-0",
+        b"[]",
+        b"{}",
+        b"[1]",
+        b"true",
+        b"\n",
+        b"\\ud800",
+        b"9" * 25,
+    ],
+}
 
 
+@pytest.mark.parametrize(("suffix", "road"), [(".csv", "_loaded"), (".jsonl", "_decoder")])
 @given(data=st.data())
-def test_columns_parsed_at_once_are_those_of_the_rows(data, tmp_path_factory):
-    """Rows are read one by one where a cell is quoted, empty or no number."""
-    content = data.draw(st.sampled_from(TABLES)).read_bytes()
+def test_columns_parsed_at_once_are_those_of_the_rows(suffix, road, data, tmp_path_factory):
+    """Rows are read one by one where a cell of a table is quoted, empty or no number, or a key has another type."""
+    content = data.draw(st.sampled_from([file for file in FILES if file.suffix == suffix])).read_bytes()
     file = tmp_path_factory.getbasetemp() / "table"
-    pieces = [b",", b"\n", b" ", b"1e3", b"nan", b"1_0", b"+1", b"\n\n", b"Z", b"\x00", b"0" * 30]
-    file.write_bytes(damaged(data, content, 9, pieces, longest=3))
+    file.write_bytes(damaged(data, content, 9, PIECES[suffix], longest=3))
+    timed = data.draw(st.booleans())
 
     def columns():
         try:
-            read = read_trace(file, timed=True)
+            read = read_trace(file, timed=timed)
         except InputError as error:
             return str(error)
-        return {name: column.tolist() for name, column in read.columns.items()} | {"rows": read.rows.tolist()}
+        blocks = None if read.blocks is None else [part.tolist() for part in read.blocks[:2]]
+        return {name: column.tolist() for name, column in read.columns.items()}, read.rows.tolist(), blocks
 
     with pytest.MonkeyPatch.context() as patched:
         at_once = columns()
-        patched.setattr(trace_files, "_loaded", lambda *_: None)
+        patched.setattr(trace_files, road, lambda *_: None)
         assert columns() == at_once
+
+
+DECODED = ["aiperf-trace", "mooncake-conversation", "mooncake-tool", "sglang-mooncake", "sharegpt-lengths"]
+
+
+@pytest.mark.parametrize("name", DECODED)
+def test_lines_of_numbers_are_decoded_without_other_keys(name, monkeypatch):
+    """Python's parser, which makes an object of each line, is not asked."""
+    pytest.importorskip("msgspec")
+    monkeypatch.setattr(trace_files, "_all", lambda lines, number: [])
+    file = HERE / f"{name}.jsonl"
+    assert len(read_trace(file, timed=READ[file.name][0] is not None).rows) == file.read_bytes().count(b"\n")
+
+
+def test_lines_of_nested_numbers_are_decoded_without_other_keys(tmp_path, monkeypatch):
+    pytest.importorskip("msgspec")
+    lines = (HERE / "aiperf-records.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    file = tmp_path / "records.jsonl"
+    file.write_text("".join(line for line in lines if '"output_sequence_length"' in line), encoding="utf-8")
+    monkeypatch.setattr(trace_files, "_all", lambda lines, number: [])
+    assert len(read_trace(file, timed=True).rows) == 2
 
 
 @given(data=st.data())

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from operator import itemgetter, methodcaller
+from operator import attrgetter, itemgetter, methodcaller
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from warnings import catch_warnings, simplefilter
@@ -27,9 +27,11 @@ LATEST = 1e12
 """Latest arrival [s]."""
 MOST_TOKENS = 1 << 24
 """Longest prompt or output [tokens]."""
-CHUNK = 1 << 11
-"""Rows that are read at once; their text is dropped before the next ones are read. Many live rows slow the collector
-of Python."""
+CHUNK = 1 << 9
+"""Rows that are read at once; their text is dropped before the next ones are read. The collector of Python runs after
+700 new objects, so that it meets none of their lists."""
+LINES = 1 << 12
+"""Lines of a table that are parsed at once."""
 LARGEST = 1 << 30
 """Largest document of JSON [B]; a file with an object in each line has no limit."""
 LONGEST_DATE = 40
@@ -51,6 +53,10 @@ OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d| UTC)$")
 TURNS = ("conversations", "conversation", "messages", "items")
 """Keys of the turns of a conversation, as in ShareGPT; a turn has its text under one of the keys below."""
 TEXTS = ("value", "content", "text")
+HASHES = "hash_ids"
+"""Key of the hash ids, and name of their column."""
+Cells = Mapping[str, Any]
+"""Entries of some rows by the quantity: lists, or arrays of a table."""
 
 
 class Blocks(NamedTuple):
@@ -154,42 +160,45 @@ def _csv(file: IO[str], timed: bool, limit: int) -> TraceFile:
     for _ in range(above):
         file.readline()
     tables = _tables(file, found, delimiter, limit)
-    return _columns(watched(tables, _expected(file, limit), True, PROGRESS), found, foreign=not plain)
+    return _columns(tables, found, foreign=not plain, expected=_expected(file, limit))
 
 
-def _tables(file: IO[str], found: Mapping[str, TraceColumn], delimiter: str, limit: int) -> Iterator[Any]:
-    """Yield chunks of a table: arrays of the columns, or rows where a cell is quoted, empty or no number."""
+def _tables(file: IO[str], found: Mapping[str, TraceColumn], delimiter: str, limit: int) -> Iterator[Cells]:
+    """Yield chunks of a table: arrays of the columns, or lists where a cell is quoted, empty or no number."""
     left = limit
-    while lines := list(islice(file, min(CHUNK, left))):
-        if any('"' in line or "\0" in line for line in lines):
+    while lines := list(islice(file, min(LINES, left))):
+        text = "".join(lines)
+        if '"' in text or "\0" in text:
             quoted = islice(csv.reader(chain(lines, file), delimiter=delimiter, strict=True), left)
-            while rows := list(islice(quoted, CHUNK)):
-                yield rows
+            while rows := list(islice(quoted, LINES)):
+                yield _cells(rows, found)
             return
         table = _loaded(lines, found, delimiter)
-        yield list(csv.reader(lines, delimiter=delimiter, strict=True)) if table is None else table
+        yield _cells(list(csv.reader(lines, delimiter=delimiter, strict=True)), found) if table is None else table
         left -= len(lines)
 
 
 def _loaded(lines: list[str], found: Mapping[str, TraceColumn], delimiter: str) -> Any:
     """Parse lines without quotes by NumPy; None where it does not take them as they are."""
-    types = [(name, f"U{LONGEST_DATE}" if column.unit == "date" else "f8") for name, column in found.items()]
+    date = found.get("arrival", TraceColumn(())).unit == "date"
+    times = f"S{LONGEST_DATE}" if date else "f8"
     places = [column.path[0] for column in found.values()]
-    try:
-        with catch_warnings():
-            simplefilter("ignore")
-            table = np.loadtxt(lines, types, comments=None, delimiter=delimiter, usecols=places, ndmin=1)
-    except (ValueError, TypeError, IndexError):
-        return None
-    if len(table) != len(lines):
-        return None
-    cut = any(_letters(table[name])[:, -1].any() for name, kind in types if kind != "f8")
-    return None if cut else table
+    for tokens in ("i8", "f8"):  # whole numbers are parsed faster
+        types = [(name, times if name == "arrival" else tokens) for name in found]
+        try:
+            with catch_warnings():
+                simplefilter("error")
+                table = np.loadtxt(lines, types, comments=None, delimiter=delimiter, usecols=places, ndmin=1)
+        except (ValueError, TypeError, IndexError, Warning):
+            continue
+        cut = date and _letters(table["arrival"])[:, -1].any()
+        return None if cut or len(table) != len(lines) else table
+    return None
 
 
 def _letters(texts: Any) -> Any:
     """Return the characters of texts as numbers, a row for each text."""
-    return np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
+    return np.ascontiguousarray(texts).view(np.uint8).reshape(len(texts), -1)
 
 
 def _delimiter(file: IO[str]) -> str:
@@ -256,7 +265,7 @@ def _json(file: IO[str], timed: bool, limit: int) -> TraceFile:
     file.seek(0)
     row = _parsed(first)
     if isinstance(row, dict) and not _lists(row) and (found := _keys(row, timed)) is not None:
-        return _columns(_chunks(_objects(file), file, limit), found, foreign=True, hashes=_hashes(row))
+        return _columns(_objects(file, found, limit), found, foreign=True, expected=_expected(file, limit))
     if isinstance(row, dict):
         return _of_document(row, timed, limit)
     text = file.read(LARGEST + 1)
@@ -272,18 +281,67 @@ def _parsed(line: str) -> Any:
         return None
 
 
-def _objects(file: IO[str]) -> Iterator[Any]:
-    number = 1
-    while lines := list(islice(file, CHUNK)):
-        full = [line for line in lines if not line.isspace()]
+def _objects(file: IO[str], found: Mapping[str, TraceColumn], limit: int) -> Iterator[Cells]:
+    """Yield chunks of a file with an object in each line."""
+    decoded, number = _decoder(found), 1
+    while limit > 0 and (lines := list(islice(file, CHUNK))):
+        chunk = None if decoded is None else decoded(lines)
+        chunk = _cells(_all(lines, number), found) if chunk is None else chunk
+        if rows := len(chunk["prompt"]):
+            yield {name: cells[:limit] for name, cells in chunk.items()}
+        number, limit = number + len(lines), limit - rows
+
+
+def _decoder(found: Mapping[str, TraceColumn]) -> Callable[[list[str]], Cells | None] | None:
+    """Build a function that decodes the wanted entries of lines alone; it returns None where the types are others.
+
+    Needs msgspec, of the extra `fast`: None without it, and where an entry is in a list.
+    """
+    try:
+        from msgspec import MsgspecError, defstruct, field
+        from msgspec import json as typed_json
+    except ImportError:
+        return None
+    if any(isinstance(step, int) for column in found.values() for step in column.path):
+        return None
+
+    def row_type(kinds: Mapping[tuple[str, ...], Any]) -> tuple[Any, dict[tuple[str, ...], str]]:
+        """Define an object with entries at some paths, and name its attributes for each."""
+        fields: list[tuple[str, Any, Any]] = []
+        attributes: dict[tuple[str, ...], str] = {}
+        for place, word in enumerate(dict.fromkeys(path[0] for path in kinds)):
+            within = {path[1:]: kind for path, kind in kinds.items() if path[0] == word}
+            kind, below = (within[()], {(): ""}) if () in within else row_type(within)
+            fields.append((f"f{place}", kind | None, field(name=word, default=None)))
+            attributes |= {(word, *path): f"f{place}.{name}".rstrip(".") for path, name in below.items()}
+        return defstruct("Row", fields, gc=False), attributes
+
+    kinds = {
+        column.path: list[int] if name == HASHES else str if column.text or column.unit == "date" else float
+        for name, column in found.items()
+    }
+    row, attributes = row_type(kinds)
+    decode = typed_json.Decoder(row).decode
+    entries = {name: attrgetter(attributes[column.path]) for name, column in found.items()}
+
+    def decoded(lines: list[str]) -> Cells | None:
         try:
-            parsed = json.loads(f"[{','.join(full)}]")
-        except ValueError:
-            parsed = None
-        if parsed is None or len(parsed) != len(full):
-            parsed = _one_by_one(lines, number)
-        yield from parsed
-        number += len(lines)
+            rows = list(map(decode, lines))
+            return {name: list(map(entry, rows)) for name, entry in entries.items()}
+        except (MsgspecError, AttributeError, RecursionError):
+            return None
+
+    return decoded
+
+
+def _all(lines: list[str], number: int) -> list[Any]:
+    """Return the objects of lines, of which the first has a number."""
+    full = [line for line in lines if not line.isspace()]
+    try:
+        parsed = json.loads(f"[{','.join(full)}]")
+    except ValueError:
+        parsed = []
+    return parsed if len(parsed) == len(full) else list(_one_by_one(lines, number))
 
 
 def _one_by_one(lines: list[str], number: int) -> Iterator[Any]:
@@ -304,7 +362,7 @@ def _of_document(document: Any, timed: bool, limit: int) -> TraceFile:
         row = next((row for row in rows if isinstance(row, dict)), {})
         places = _keys(row, timed)
         if places is not None:
-            return _columns(_chunks(iter(rows), None, limit), places, foreign=True, hashes=_hashes(row))
+            return _columns(_chunks(iter(rows), places, limit), places, foreign=True)
     wanted = "; ".join(f"{name} as {_known(name)}" for name in COLUMNS[1 - timed :])
     raise InputError(f"trace: no list of requests in the file; allowed: objects with {wanted}")
 
@@ -348,7 +406,7 @@ def _of_lists(document: Mapping[str, Any], found: dict[str, TraceColumn], timed:
         sizes = {found[name].path[0]: len(column) for name, column in columns.items()}
         raise InputError(f"trace: lists of {sizes} entries given; allowed: lists of equal length")
     places = {name: TraceColumn((place,), found[name].unit) for place, name in enumerate(names)}
-    return _columns(_chunks(zip(*columns.values(), strict=True), None, limit), places, foreign=True)
+    return _columns(_chunks(zip(*columns.values(), strict=True), places, limit), places, foreign=True)
 
 
 def _keys(row: Mapping[str, Any], timed: bool) -> dict[str, TraceColumn] | None:
@@ -372,6 +430,8 @@ def _keys(row: Mapping[str, Any], timed: bool) -> dict[str, TraceColumn] | None:
         found |= {
             name: TraceColumn((turns, place, said), None, True) for place, name in enumerate(("prompt", "output"))
         }
+    if isinstance(row.get(HASHES), list):
+        found[HASHES] = TraceColumn((HASHES,))
     return found if found.keys() >= set(COLUMNS[1 - timed :]) else None
 
 
@@ -386,48 +446,46 @@ def _leaves(row: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tup
             yield from _leaves(entry, (*path, word))
 
 
-def _hashes(row: Mapping[str, Any]) -> TraceColumn | None:
-    return TraceColumn(("hash_ids",)) if isinstance(row.get("hash_ids"), list) else None
-
-
 # Columns
 
 
-def _chunks(rows: Iterator[Any], file: IO[str] | None, limit: int) -> Iterable[list[Any]]:
-    """Divide the rows into chunks, with a bar on a terminal."""
+def _cells(rows: list[Any], found: Mapping[str, TraceColumn]) -> Cells:
+    return {name: column.cells(rows) for name, column in found.items()}
+
+
+def _chunks(rows: Iterator[Any], found: Mapping[str, TraceColumn], limit: int) -> Iterator[Cells]:
+    """Divide the rows of a document into chunks."""
     taken = islice(rows, limit)
-    chunks = iter(lambda: list(islice(taken, CHUNK)), [])
-    return watched(chunks, _expected(file, limit), True, PROGRESS)
+    while chunk := list(islice(taken, CHUNK)):
+        yield _cells(chunk, found)
 
 
-def _expected(file: IO[str] | None, limit: int) -> int:
-    """Estimate the chunks of a file from its size and its first line."""
-    if file is None:
-        return 1
+def _expected(file: IO[str], limit: int) -> int:
+    """Estimate the chunks of a file from its size."""
     size = Path(file.name).stat().st_size
     return max(1, min(limit, size // 40) // CHUNK)
 
 
 def _columns(
-    chunks: Iterable[list[Any]], found: Mapping[str, TraceColumn], *, foreign: bool, hashes: TraceColumn | None = None
+    chunks: Iterable[Cells], found: Mapping[str, TraceColumn], *, foreign: bool, expected: int = 1
 ) -> TraceFile:
-    """Convert the rows chunk by chunk."""
-    read: dict[str, list[Any]] = {name: [np.empty(0)] for name in found}
+    """Convert the rows chunk by chunk, with a bar on a terminal."""
+    read: dict[str, list[Any]] = {name: [np.empty(0)] for name in COLUMNS if name in found}
     ids, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     first = 1
-    for chunk in chunks:
-        for name, column in found.items():
-            read[name].append(_converted(chunk, name, column, first, foreign))
-        if hashes is not None:
-            lists = [hashes.of(row) or () for row in chunk]
-            if not all(isinstance(entry, list | tuple) for entry in lists):
+    for chunk in watched(chunks, expected, True, PROGRESS):
+        for name, parts in read.items():
+            parts.append(_converted(chunk[name], name, found[name], first, foreign))
+        if HASHES in found:
+            lists = [entry or () for entry in chunk[HASHES]]
+            if not {*map(type, lists)} <= {list, tuple}:
                 raise InputError("trace: hash_ids that are no list given; allowed: a list of integers")
             counts.append(np.fromiter(map(len, lists), np.int64, len(lists)))
             ids.append(_whole(chain.from_iterable(lists), int(counts[-1].sum())))
-        first += len(chunk)
+        first += len(chunk["prompt"])
     columns = {name: np.concatenate(parts) for name, parts in read.items()}
     file = TraceFile(columns, np.arange(1, first), foreign, notes=_notes(found))
-    if hashes is not None:
+    if HASHES in found:
         file = _with_blocks(file, np.concatenate(ids), np.concatenate(counts))
     return _cleaned(file) if foreign else file
 
@@ -439,14 +497,15 @@ def _whole(entries: Iterable[Any], count: int) -> Any:
         raise InputError("trace: hash_ids that are no integers given; allowed: integers of 64 bits") from None
 
 
-def _converted(chunk: Any, name: str, column: TraceColumn, first: int, foreign: bool) -> Any:
-    if isinstance(chunk, np.ndarray) and column.unit != "date":
-        return chunk[name] * SECONDS.get(column.unit or "s", 1.0) if name == "arrival" else chunk[name]
-    if isinstance(chunk, np.ndarray) and (instants := _alike(chunk[name])) is not None:
-        return instants
-    cells = chunk[name].tolist() if isinstance(chunk, np.ndarray) else column.cells(chunk)
+def _converted(cells: Any, name: str, column: TraceColumn, first: int, foreign: bool) -> Any:
+    table = isinstance(cells, np.ndarray)
     if column.unit == "date":
-        return _dates([str(cell or "") for cell in cells], first)
+        if table and (instants := _alike(cells)) is not None:
+            return instants
+        texts = np.char.decode(cells, "latin-1").tolist() if table else [str(cell or "") for cell in cells]
+        return _dates(texts, first)
+    if table:
+        return cells * SECONDS.get(column.unit or "s", 1.0) if name == "arrival" else cells
     convert: Callable[[Any], float] = _of_text if column.text else _lenient if foreign and name != "arrival" else float
     try:
         numbers = np.fromiter(map(_of_text if column.text else float, cells), float, len(cells))
@@ -469,15 +528,15 @@ def _lenient(cell: Any) -> float:
 
 def _alike(dates: Any) -> Any:
     """Convert dates of one length and zone to seconds; None for others."""
-    zone = OFFSET.search(str(dates[0]))
+    zone = OFFSET.search(dates[0].decode("latin-1"))
     suffix, length = "" if zone is None else zone[0], len(dates[0])
     letters = _letters(dates)
-    ends = np.array(list(map(ord, suffix)), np.uint32)
+    ends = np.array(list(map(ord, suffix)), np.uint8)
     begin = length - len(suffix)
     if (letters[:, begin:length] != ends).any() or letters[:, length:].any() or not letters[:, length - 1].all():
         return None
     try:
-        return _instants(dates.astype(f"U{begin}")) / 1e6
+        return _instants(dates.astype(f"S{begin}")) / 1e6
     except (ValueError, UserWarning):
         return None
 
