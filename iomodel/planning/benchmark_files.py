@@ -78,12 +78,16 @@ class BenchmarkRun:
 
 
 class Format(NamedTuple):
-    """Keys of a format: those by which it is known, and the paths of settings and figures, each with a factor."""
+    """Keys of a format: those by which it is known, and the paths of settings and figures, each with a factor.
+
+    A time to the first token that equals the `latency` is that of an answer in one piece, and is no figure.
+    """
 
     source: str
     known: tuple[str, ...]
     setting: Mapping[str, str]
     measured: Mapping[str, tuple[str, float]]
+    latency: str | None = None
 
 
 def _figures(**paths: str) -> dict[str, tuple[str, float]]:
@@ -99,6 +103,12 @@ SERVE_SETTING = {
     "model": "model_id", "engine": "backend", "clients": "max_concurrency", "load": "request_rate",
     "requests": "completed", "tokens_in": "total_input_tokens", "tokens_out": "total_output_tokens",
     "hardware": "gpu", "tensor_parallel": "tensor_parallel_size", "device_count": "num_gpus",
+}  # fmt: skip
+AIPERF_LENGTHS = {"prompt": "input_sequence_length.avg", "output": "output_sequence_length.avg"}
+AIPERF = {
+    "ttft": ("time_to_first_token.avg", MS), "tpot": ("inter_token_latency.avg", MS),
+    "tokens_per_second": ("output_token_throughput.avg", 1.0),
+    "requests_per_second": ("request_throughput.avg", 1.0),
 }  # fmt: skip
 FORMATS = (
     Format("vllm bench serve", ("model_id", "request_throughput", "total_input_tokens"), SERVE_SETTING, SERVE),
@@ -138,18 +148,24 @@ FORMATS = (
         ),
     ),
     Format(
+        "genai-perf",
+        ("request_throughput.avg", "input_sequence_length.avg", "request_latency.avg", "input_config.model"),
+        {
+            **AIPERF_LENGTHS, "model": "input_config.model", "clients": "input_config.concurrency",
+            "load": "input_config.request_rate", "requests": "request_count.avg",
+        },
+        AIPERF,
+        "request_latency.avg",
+    ),
+    Format(
         "AIPerf",
         ("request_throughput.avg", "input_sequence_length.avg", "request_latency.avg"),
         {
-            "model": "input_config.endpoint.model_names", "clients": "input_config.loadgen.concurrency",
-            "load": "input_config.loadgen.request_rate", "requests": "request_count.avg",
-            "prompt": "input_sequence_length.avg", "output": "output_sequence_length.avg",
+            **AIPERF_LENGTHS, "model": "input_config.endpoint.model_names",
+            "clients": "input_config.loadgen.concurrency", "load": "input_config.loadgen.request_rate",
+            "requests": "request_count.avg",
         },
-        {
-            "ttft": ("time_to_first_token.avg", MS), "tpot": ("inter_token_latency.avg", MS),
-            "tokens_per_second": ("output_token_throughput.avg", 1.0),
-            "requests_per_second": ("request_throughput.avg", 1.0),
-        },
+        AIPERF,
     ),
     Format(
         "InferenceMAX",
@@ -347,6 +363,8 @@ def _of_document(document: Any) -> BenchmarkRun | None:
         for name, (path, factor) in found.measured.items()
         if (number := _number(at(document, path))) is not None and number > 0
     }
+    if found.latency is not None and at(document, found.latency) == at(document, found.measured["ttft"][0]):
+        measured.pop("ttft", None)
     return _run(found.source, setting, measured)
 
 

@@ -117,6 +117,34 @@ def test_tables_of_amd_are_read_with_their_own_counters(tool: str) -> None:
     assert found.seconds == pytest.approx(10.5e-6)
 
 
+COPIED = 8 * 2**20
+"""Bytes of 2^20 numbers in fp64, which the kernel of ROCm/omniperf's tests reads and writes."""
+PUBLIC: dict[str, list[tuple[int | None, int | None, float | None]]] = {
+    "omniperf-vcopy-mi200": [
+        (COPIED + 512, COPIED, 20.64e-6), (COPIED + 64, 5_859_456, 15.52e-6), (COPIED + 576, 5_839_104, 16.48e-6)
+    ],
+    "omniperf-vcopy-mi300x": [
+        (COPIED + 16_000, COPIED, 16.119e-6), (COPIED + 15_488, COPIED, 13.56e-6), (COPIED + 14_528, COPIED, 13.48e-6)
+    ],
+    "rocprof-copy": [(64 * 1_057_241, None, None)],
+    "rocprof-nbody": [(9_655_488, 7872 * 1024, 26.326497e-3)],
+    "rocprofv3-filters": [(None, None, 10.24e-6), (None, None, 9.8e-6), (None, None, 9.68e-6)],
+    "rocprofv3-shallow": [(None, None, 6.45e-6), (None, None, 5.489e-6), (None, None, 9.495e-6)],
+}  # fmt: skip
+"""Reads and writes [B] and times [s] of each launch, by hand from github.com/ROCm/omniperf (tests/workloads/
+device_filter), github.com/amd/HPCTrainingExamples (rocprof of a copy), a workshop of ENCCS (rocprof of mini-nbody, with
+the older names FetchSize and WriteSize), and the documentation of rocprofiler-sdk and a tutorial of it (rocprofv3,
+whose counters are none of bytes)."""
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_tables_of_amd_are_read(name: str) -> None:
+    launches = read_report(REPORTS / f"{name}.csv")
+    assert [(each.dram_read, each.dram_written) for each in launches] == [row[:2] for row in PUBLIC[name]]
+    for each, (_, _, seconds) in zip(launches, PUBLIC[name], strict=True):
+        assert each.seconds == (None if seconds is None else pytest.approx(seconds))
+
+
 @pytest.mark.parametrize("page", ["details", "raw", "rules", "french"])
 def test_tables_of_nvidia_are_read_alike(page: str) -> None:
     launches = read_report(REPORTS / f"ncu-{page}.csv")

@@ -19,6 +19,15 @@ HERE = Path(__file__).parent / "results"
 FILES = sorted(HERE.iterdir())
 READ = {
     "aiperf.json": ({"model": "Qwen/Qwen3-8B", "clients": 8, "prompt": 550, "output": 200}, {"tpot": 7.82e-3}),
+    "aiperf-cancelled.json": (
+        {"model": "openai/gpt-oss-20b", "clients": 100, "requests": 200, "prompt": 550, "output": 97},
+        {"ttft": 1588.797775365e-3, "tpot": 51.76e-3, "requests_per_second": 13.16084556379392},
+    ),
+    "genai-perf-streamed.json": (
+        {"clients": 100, "prompt": 201, "output": 2566},
+        {"ttft": 184.63779366666665e-3, "tpot": 2.1767344516666665e-3, "tokens_per_second": 44190.56002502682},
+    ),
+    "genai-perf-whole.json": ({"clients": 100, "output": 568}, {"tokens_per_second": 12277.70340876071}),
     "genai-perf.json": ({"prompt": 200, "output": 128}, {"ttft": 31e-3, "tpot": 7.6e-3}),
     "inferencemax.json": ({"hardware": "h200", "tensor_parallel": 8, "clients": 64}, {"tpot": 0.0112}),
     "inferencemax-mi355x.json": ({"hardware": "mi355x", "clients": 16}, {"ttft": 2.840227181401133}),
@@ -53,6 +62,14 @@ READ = {
     "vllm-start.log": ({"tensor_parallel": 4, "context": 40960}, {"kv_bytes": 8.11 * 2**30, "kv_tokens": 178880}),
 }
 """Parts of the set-up and figures, read off the files by hand."""
+
+
+def test_an_answer_in_one_piece_has_no_time_to_a_first_token():
+    """github.com/triton-inference-server/perf_analyzer, issue 298: the same load with --streaming and without."""
+    streamed, whole = (read_benchmark(HERE / f"genai-perf-{name}.json") for name in ("streamed", "whole"))
+    assert (streamed.source, whole.source) == ("genai-perf", "genai-perf")
+    assert "ttft" in streamed.measured
+    assert not {"ttft", "tpot"} & whole.measured.keys()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

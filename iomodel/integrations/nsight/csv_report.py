@@ -24,9 +24,9 @@ READ, WRITE, TIME = "dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_
 def read_rocm(body: Iterable[list[str]], header: Sequence[str], where: str) -> list[KernelCounters]:
     """Read the launches of a table of AMD's profilers: a column per counter, or a row per counter.
 
-    FETCH_SIZE and WRITE_SIZE are in KiB (rocprof --list-derived). Without them, bytes follow from the requests of the
-    L2 to memory: 32 or 64 B each (TCC_EA_RDREQ, TCC_EA_WRREQ; MI200 performance counters, docs of ROCm), and 128 B of
-    those that TCC_BUBBLE counts (MI300 performance counters).
+    FETCH_SIZE and WRITE_SIZE, once FetchSize and WriteSize, are in KiB (rocprof --list-derived). Without them, bytes
+    follow from the requests of the L2 to memory: 32 or 64 B each (TCC_EA_RDREQ, TCC_EA_WRREQ; MI200 performance
+    counters, docs of ROCm), and 128 B of those that TCC_BUBBLE counts (MI300 performance counters).
     """
     name = next(header.index(each) for each in OTHER_NAMES if each in header)
     launch = next((header.index(each) for each in LAUNCHES if each in header), None)
@@ -58,12 +58,16 @@ def _named(values: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
     reads, short, long = sums.get("TCC_EA_RDREQ"), sums.get("TCC_EA_RDREQ_32B", 0.0), sums.get("TCC_BUBBLE", 0.0)
     writes, whole = sums.get("TCC_EA_WRREQ"), sums.get("TCC_EA_WRREQ_64B")
-    if "FETCH_SIZE" in sums:
-        found[READ] = KIB * sums["FETCH_SIZE"]
+    fetched, written = (
+        next((sums[name] for name in names if name in sums), None)
+        for names in (("FETCH_SIZE", "FetchSize"), ("WRITE_SIZE", "WriteSize"))
+    )
+    if fetched is not None:
+        found[READ] = KIB * fetched
     elif reads is not None:
         found[READ] = 32 * short + 64 * (reads - short - long) + 128 * long
-    if "WRITE_SIZE" in sums:
-        found[WRITE] = KIB * sums["WRITE_SIZE"]
+    if written is not None:
+        found[WRITE] = KIB * written
     elif writes is not None and whole is not None:
         found[WRITE] = 64 * whole + 32 * (writes - whole)
     start = next((sums[name] for name in ("Start_Timestamp", "BeginNs") if name in sums), None)
