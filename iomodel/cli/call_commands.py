@@ -16,7 +16,7 @@ from iomodel.cli.common_options import DEVICE, DEVICES, Json, devices_of
 from iomodel.cli.documented import GROUPS, function, given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.numbers import integer
-from iomodel.cli.output import emit
+from iomodel.cli.output import complain, emit
 from iomodel.cli.required import require
 from iomodel.cli.shared_options import (
     ALGORITHM,
@@ -39,7 +39,7 @@ from iomodel.cli.shared_options import (
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.display import Table, group
 from iomodel.common.validation import as_integer
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError, MissingRateError, UnknownNameError
 from iomodel.nests.alphabet import LAUNCH_NAMES, SHAPES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
@@ -272,10 +272,14 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     call, kernels = values.workload(arguments, algorithm), arguments["implementation"]
     if arguments["hardware"] is not None:
         device = arguments["hardware"]
-        estimated = function(ESTIMATE)(algorithm, call, device, sizes or None, implementation=kernels, **chosen)
-        emit(estimated.cost, json)
-        return
-    if kernels is not None:
+        try:
+            estimated = function(ESTIMATE)(algorithm, call, device, sizes or None, implementation=kernels, **chosen)
+        except MissingRateError as missing:  # which a count does not need
+            complain(f"counted without the device: {missing}")
+        else:
+            emit(estimated.cost, json)
+            return
+    elif kernels is not None:
         raise InputError("implementation: given without hardware; allowed: with --hardware, a device")
     declared = find_algorithm(algorithm)
     if not sizes.keys() - LAUNCH_NAMES and (declared.tiled_by is None or chosen.get(declared.tiled_by)):

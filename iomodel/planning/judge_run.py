@@ -368,7 +368,7 @@ def _types(stated: Mapping[str, Any], engine: str | None, notes: list[str]) -> d
     cache = str(stated.get("kv_dtype") or "").lower().split("_")[0]
     if cache in ("fp8", "int8", "nvfp4", "int4"):
         found["kv_dtype"] = cache
-    elif "precision" in found and engine is not None:
+    elif known in ("fp8", "int8", "nvfp4", "mxfp4", "int4") and engine is not None:
         found["kv_dtype"] = "fp8" if engine == "tensorrt-llm" else "bf16"
     return found
 

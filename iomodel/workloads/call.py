@@ -21,11 +21,12 @@ from iomodel.workloads.workload import Workload, one_of
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
 KVType = Literal[
-    "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"
+    "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0",
+    "iq4_nl"
 ]  # fmt: skip
 MaskName = Literal["full", "causal"]
 Direction = Literal["forward", "backward", "both"]
-BLOCK_CACHES = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18}
+BLOCK_CACHES = {"q8_0": 34, "q5_1": 24, "q5_0": 22, "q4_1": 20, "q4_0": 18, "iq4_nl": 18}
 """Bytes of a block of 32 elements of a cache of llama.cpp, scales and minima included (ggml/src/ggml-common.h)."""
 PAIRED = ("fp32", "fp16", "bf16", *BLOCK_CACHES)
 """Types of caches of which K and V may have two (`--cache-type-k`, `--cache-type-v` of llama.cpp)."""

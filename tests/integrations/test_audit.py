@@ -131,10 +131,9 @@ PUBLIC: dict[str, list[tuple[int | None, int | None, float | None]]] = {
     "rocprofv3-filters": [(None, None, 10.24e-6), (None, None, 9.8e-6), (None, None, 9.68e-6)],
     "rocprofv3-shallow": [(None, None, 6.45e-6), (None, None, 5.489e-6), (None, None, 9.495e-6)],
 }  # fmt: skip
-"""Reads and writes [B] and times [s] of each launch, by hand from github.com/ROCm/omniperf (tests/workloads/
-device_filter), github.com/amd/HPCTrainingExamples (rocprof of a copy), a workshop of ENCCS (rocprof of mini-nbody, with
-the older names FetchSize and WriteSize), and the documentation of rocprofiler-sdk and a tutorial of it (rocprofv3,
-whose counters are none of bytes)."""
+"""Reads and writes [B] and times [s] of each launch, by hand from public files: github.com/ROCm/omniperf
+(tests/workloads/device_filter), two workshops on MI100 and MI250 (rocprof of a copy and of mini-nbody, the latter with older names of
+counters), and the documentation of rocprofiler-sdk and a tutorial (rocprofv3, whose counters are none of bytes)."""
 
 
 @pytest.mark.parametrize("name", PUBLIC)
