@@ -132,8 +132,8 @@ PUBLIC: dict[str, list[tuple[int | None, int | None, float | None]]] = {
     "rocprofv3-shallow": [(None, None, 6.45e-6), (None, None, 5.489e-6), (None, None, 9.495e-6)],
 }  # fmt: skip
 """Reads and writes [B] and times [s] of each launch, by hand from public files: github.com/ROCm/omniperf
-(tests/workloads/device_filter), two workshops on MI100 and MI250 (rocprof of a copy and of mini-nbody, the latter with older names of
-counters), and the documentation of rocprofiler-sdk and a tutorial (rocprofv3, whose counters are none of bytes)."""
+(tests/workloads/device_filter), two workshops on MI100 and MI250 (rocprof of a copy and of mini-nbody, the latter with
+older names of counters), the documentation of rocprofiler-sdk and a tutorial (rocprofv3, without counters of bytes)."""
 
 
 @pytest.mark.parametrize("name", PUBLIC)
