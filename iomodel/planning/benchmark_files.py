@@ -411,7 +411,7 @@ def _run(source: str, setting: Mapping[str, Any], measured: Mapping[str, float])
     totals = {name: _number(setting.get(name)) for name in ("tokens_in", "tokens_out", "requests")}
     done = totals["requests"]
     for name, total in (("prompt", totals["tokens_in"]), ("output", totals["tokens_out"])):
-        if total and done:
+        if total and done is not None and done >= 1:
             read[name] = max(1, round(total / done))
     for name, entry in setting.items():
         value = entry[0] if isinstance(entry, list) and entry else entry

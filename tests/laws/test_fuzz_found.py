@@ -384,3 +384,11 @@ def test_a_pipe_is_refused_before_it_is_read(read: Callable[[str], object], tmp_
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "/dev/zero"):
         assert "not a regular file" in refused(lambda path=path: read(path))
+
+
+@pytest.mark.parametrize("requests", [1e-300, 0.25, 0])
+def test_a_part_of_a_request_makes_no_mean_length(requests: float, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    totals = '"request_throughput": 5.71, "total_input_tokens": 626729000, "total_output_tokens": 388685'
+    file.write_text(f'{{"successful_requests": {requests}, {totals}}}', encoding="utf-8")
+    assert not {"prompt", "output", "requests"} & read_benchmark(file).setting.keys()
