@@ -100,6 +100,7 @@ def report_data() -> dict[str, Any]:
             "known": list(each.known),
             "setting": dict(each.setting),
             "measured": {name: list(entry) for name, entry in each.measured.items()},
+            "latency": each.latency,
         }
         for each in FORMATS
     ]

@@ -141,6 +141,7 @@ class Reports {
       const number = this.figure(taken(path));
       if (number !== null && number > 0) measured[name] = factor * number;
     }
+    if (format.latency && entryAt(document_, format.latency) === entryAt(document_, format.measured.ttft[0])) delete measured.ttft;
     if (!Object.keys(measured).length) throw new ReportError(`${format.source} without a figure above 0; allowed: a run that has succeeded`);
     return { source: format.source, setting: this.settings(setting), measured };
   }
@@ -150,7 +151,7 @@ class Reports {
     const { counted, most } = this.data, read = {}, done = this.figure(setting.requests ?? null);
     for (const [name, total] of [["prompt", setting.tokens_in], ["output", setting.tokens_out]]) {
       const tokens = this.figure(total ?? null);
-      if (tokens && done) read[name] = Math.max(1, Math.round(tokens / done));
+      if (tokens && done >= 1) read[name] = Math.max(1, Math.round(tokens / done));
     }
     for (const [name, entry] of Object.entries(setting)) {
       const value = Array.isArray(entry) && entry.length ? entry[0] : entry, number = this.figure(value);
