@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import NamedTuple, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -79,7 +79,8 @@ def disaggregate(
     batch : int, optional
         Requests decoded together in a replica; by default as many as fit and keep the target.
     load : float, optional
-        Arrival rate of requests, evenly spaced, which sets the numbers of replicas; by default one of each [1/s].
+        Arrival rate of requests, evenly spaced, which sets the numbers of replicas; by default one replica of the pool
+        that takes more requests, and as many of the other as give the most tokens per device [1/s].
     tpot : float or str, optional
         Target of the time per output token, the transfer included [s].
     price : float or mapping of str to float, optional
@@ -118,14 +119,15 @@ def disaggregate(
     receiver = _best_pool(whole, receivers, _either(decode_layout, asked.layout), goal, _decoded)
     busiest = max(goal.sent, _device_bytes(receiver.service))
     transfer = busiest / bandwidth
+    senders_needed, receivers_needed = _replicas((sender, receiver), rate)
     alone = filling.laid_out(Layout())
     return Disaggregation(
         model=alone.name,
         prompt=alone.prompt,
         output=receiver.service.output,
         link=bandwidth,
-        prefill=_pool(sender, senders, rate, costs),
-        decode=_pool(receiver, receivers, rate, costs),
+        prefill=_pool(sender, senders, senders_needed, costs),
+        decode=_pool(receiver, receivers, receivers_needed, costs),
         kv_bytes=alone.requests.own(alone.model.counted, alone.prompt),
         device_bytes=busiest,
         transfer_seconds=transfer,
@@ -240,8 +242,22 @@ def _together(service: Service, prefill: Hardware, decode: Hardware, goal: Goal)
     return options[0] if options else None
 
 
-def _pool(reached: Reached, device: Hardware, load: float | None, prices: Mapping[int, float]) -> Pool:
-    """Count the replicas of a pool that a load needs."""
+def _replicas(pools: Sequence[Reached], load: float | None) -> list[int]:
+    """Count the replicas of each pool that a load needs, or those of the most requests per device without one."""
+    if load is not None:
+        return [ceil(load / pool.requests_per_second) for pool in pools]
+    most = max(pool.requests_per_second for pool in pools)
+
+    def each_device(counts: Sequence[int]) -> float:
+        taken = min(count * pool.requests_per_second for count, pool in zip(counts, pools, strict=True))
+        return taken / sum(count * pool.service.devices for count, pool in zip(counts, pools, strict=True))
+
+    rounded = ([round_to(most / pool.requests_per_second) for pool in pools] for round_to in (floor, ceil))
+    return max(rounded, key=each_device)
+
+
+def _pool(reached: Reached, device: Hardware, replicas: int, prices: Mapping[int, float]) -> Pool:
+    """Describe the replicas of a pool."""
     return Pool(
         hardware=device.label,
         layout=reached.service.layout,
@@ -249,7 +265,7 @@ def _pool(reached: Reached, device: Hardware, load: float | None, prices: Mappin
         batch=reached.batch,
         seconds=reached.seconds,
         requests_per_second=reached.requests_per_second,
-        replicas=1 if load is None else ceil(load / reached.requests_per_second),
+        replicas=replicas,
         price_per_hour=prices.get(id(device)),
     )
 

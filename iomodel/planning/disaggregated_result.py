@@ -37,7 +37,7 @@ class Pool(Record):
     requests_per_second : float
         Requests that a replica takes [1/s].
     replicas : int
-        Replicas that the load needs; 1 without a load [-].
+        Replicas that the load needs, or the most tokens per device without a load [-].
     price_per_hour : float or None
         Price of one device [1/h].
     """

@@ -37,8 +37,25 @@ def test_by_hand():
     assert found.decode.seconds == shared.figures.step
     assert found.decode.requests_per_second == pytest.approx(32 / (63 * shared.figures.step + found.transfer_seconds))
     assert found.prefill.requests_per_second == pytest.approx(1 / alone.ttft)
-    assert found.requests_per_second == min(found.prefill.requests_per_second, found.decode.requests_per_second)
-    assert found.tokens_per_second_per_device == found.tokens_per_second / 3
+    pools = found.prefill, found.decode
+    assert found.requests_per_second == min(pool.replicas * pool.requests_per_second for pool in pools)
+    assert found.tokens_per_second_per_device == found.tokens_per_second / found.devices
+
+
+@pytest.mark.parametrize(("prompt", "output"), [(100, 1000), (1024, 64), (8192, 128), (1000, 1000), (1000, 1)])
+def test_no_other_numbers_of_replicas_have_more_tokens_per_device_without_a_load(prompt, output):
+    """One replica of a pool, any number of the other."""
+    found = disaggregate(TINY, H100, H200, prompt=prompt, output=output, link=2e10, batch=32)
+    pools = found.prefill, found.decode
+    assert min(pool.replicas for pool in pools) == 1
+
+    def each_device(counts):
+        taken = min(count * pool.requests_per_second for count, pool in zip(counts, pools, strict=True))
+        devices = sum(count * pool.layout.devices for count, pool in zip(counts, pools, strict=True))
+        return taken * output / devices
+
+    others = [(1, count) for count in range(1, 200)] + [(count, 1) for count in range(1, 200)]
+    assert found.tokens_per_second_per_device == pytest.approx(max(map(each_device, others)))
 
 
 def test_a_load_sets_the_replicas():
