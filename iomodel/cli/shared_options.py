@@ -63,6 +63,7 @@ MEANINGS = {
     "lse": "store the log-sum-exp",
     "deterministic": "add to dQ in a fixed order, without atomics",
     "accumulate": "with shared key/value heads, accumulate dK and dV in fp32 instead of expanding copies",
+    "begin_once": "make D and begin dQ at the first visit of a query tile, and load both at later ones",
     "tiled": "tile the products, reloading operands for each tile",
     "mask_pass": "add the mask to S in a separate kernel",
     "dropout_pass": "apply dropout to P in a separate kernel, which stores a mask",

@@ -339,7 +339,7 @@ def test_wrong_kinds_of_argument_are_named() -> None:
     with pytest.raises(iomodel.UnknownNameError, match="tile of standard: 'block_kv' is unknown"):
         iomodel.solve("standard", w, sram_bytes=10**6, min_block_kv=16)
     with pytest.raises(iomodel.UnknownNameError, match="hardware"):
-        iomodel.solve("flash2", w, "h100")
+        iomodel.solve("flash2", w, "h101")
 
 
 def test_a_solution_prints_and_becomes_json() -> None:
