@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
@@ -305,7 +306,7 @@ def names_meant(given: str) -> list[str]:
         return [_REPORTED[name]]
     for bare in _without_brands(name):
         meant = [bare] if bare in _names() else spelled_alike(bare, list_hardware())
-        if meant := meant or _beginning(bare) or _of_words(bare) or _of_capacity(bare) or _before_number(bare):
+        if meant := meant or _beginning(bare) or _of_capacity(bare) or _before_number(bare) or _of_words(bare):
             return meant
     return []
 
@@ -357,9 +358,11 @@ def _first_words(name: str) -> list[str]:
 
 
 def _of_words(name: str) -> list[str]:
-    """List the names with the same words in any order."""
-    words = sorted(re.split(r"[\s_-]+", name))
-    return [known for known in list_hardware() if words == sorted(known.split("-"))]
+    """List the names with the same words in any order and the fewest more, none with a digit; a number is no name."""
+    words = Counter(re.split(r"[\s_-]+", name))
+    more = {known: Counter(known.split("-")) - words for known in list_hardware() if words <= Counter(known.split("-"))}
+    left = {known: rest.total() for known, rest in more.items() if not re.search(r"\d", "".join(rest))}
+    return [known for known in left if left[known] == min(left.values())] if not name.isdigit() else []
 
 
 LARGE_MAC = 36

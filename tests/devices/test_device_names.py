@@ -25,8 +25,11 @@ REPORTED = {
     "AMD Radeon 8060S": "strix-halo",
     "M4 Max": "apple-m4-max",
     "Apple M2 Ultra": "apple-m2-ultra",
+    "Arc B60": "arc-pro-b60",
+    "Intel Arc B60 24GB": "arc-pro-b60",
+    "AI PRO R9700": "radeon-ai-pro-r9700",
 }
-"""Names that nvidia-smi, rocm-smi and torch.cuda.get_device_name print, with ours."""
+"""Names that nvidia-smi, rocm-smi and torch.cuda.get_device_name print, or threads have, with ours."""
 
 
 MACS = {
