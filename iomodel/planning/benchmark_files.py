@@ -161,9 +161,9 @@ FORMATS = (
         "AIPerf",
         ("request_throughput.avg", "input_sequence_length.avg", "request_latency.avg"),
         {
-            **AIPERF_LENGTHS, "model": "input_config.endpoint.model_names",
-            "clients": "input_config.loadgen.concurrency", "load": "input_config.loadgen.request_rate",
-            "requests": "request_count.avg",
+            **AIPERF_LENGTHS, "model": "input_config.endpoint.model_names|input_config.models.items.name",
+            "clients": "input_config.loadgen.concurrency|input_config.phases.concurrency",
+            "load": "input_config.loadgen.request_rate", "requests": "request_count.avg",
         },
         AIPERF,
     ),
@@ -172,7 +172,8 @@ FORMATS = (
         ("tput_per_gpu", "conc", "isl", "osl"),
         {
             "model": "model", "hardware": "hw", "engine": "framework", "precision": "precision",
-            "tensor_parallel": "tp", "expert_parallel": "ep", "clients": "conc", "prompt": "isl", "output": "osl",
+            "tensor_parallel": "tp|decode_tp", "expert_parallel": "ep|decode_ep", "clients": "conc", "prompt": "isl",
+            "output": "osl",
         },
         _figures(ttft="mean_ttft", tpot="mean_tpot", tokens_per_device="output_tput_per_gpu"),
     ),
@@ -339,16 +340,21 @@ def _documents(text: str) -> list[Any]:
     return found
 
 
-def at(document: Any, path: str) -> Any:
-    """Return the entry at a path of keys; None where there is none.
+def at(document: Any, paths: str) -> Any:
+    """Return the entry at the first of several paths of keys that there is, in the last of entries in a list; or None.
 
-    >>> at({"a": {"b": [3]}}, "a.b"), at({"a": 1}, "a.b")
-    ([3], None)
+    >>> at({"a": {"b": [3]}}, "a.b"), at({"a": 1}, "a.b"), at({"a": [{"b": 1}, {"b": 2}]}, "b|a.b")
+    ([3], None, 2)
     """
+    return next((entry for path in paths.split("|") if (entry := _at(document, path)) is not None), None)
+
+
+def _at(document: Any, path: str) -> Any:
     for word in path.split("."):
-        if not isinstance(document, dict):
+        inner = document[-1] if isinstance(document, list) and document else document
+        if not isinstance(inner, dict):
             return None
-        document = document.get(word)
+        document = inner.get(word)
     return document
 
 

@@ -504,6 +504,8 @@ def _changes(setup: Setup, measured: Mapping[str, float]) -> tuple[JudgedChange,
             figures = {name: value for name, (value, *_) in _planned(changed).figures.items()}
         except IOModelError:
             continue
+        if not all(figures[name] for name in measured if name in figures):
+            continue  # the changed set-up does not fit
         remedy = change.startswith(REMEDIES)
         tried.append(JudgedChange(change, _error(figures, measured), figures.get("tokens_per_second"), remedy))
     return tuple(sorted(tried, key=lambda each: each.error))

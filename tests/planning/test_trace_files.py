@@ -37,6 +37,7 @@ READ = {
     "sglang-details.jsonl": (None, 4, 3),
     "sglang-mooncake.jsonl": ([0, 3.053], 900, 52),
     "aiperf-records.jsonl": ([0, 1], 550, 9),
+    "aiperf-records-0.8.jsonl": ([0, 22.6426425, 43.64065289], 9, 6),
     "aiperf-trace.jsonl": ([0, 10.535], 655, 52),
     "guidellm-0.3.json": ([0, 0.5], 256, 128),
     "guidellm-start.json": ([0, 0.5], 1000, 100),

@@ -184,11 +184,14 @@ function documents(text) {
   return text.split(BREAKS).filter((line) => line.startsWith("{") && line.trimEnd().endsWith("}")).flatMap(parsed);
 }
 
-function entryAt(document_, path) {
-  let entry = document_;
-  for (const word of path.split(".")) {
-    if (entry === null || typeof entry !== "object" || Array.isArray(entry) || !has(entry, word)) return null;
-    entry = entry[word];
+function entryAt(document_, paths) {
+  for (const path of paths.split("|")) {
+    let entry = document_;
+    for (const word of path.split(".")) {
+      if (Array.isArray(entry)) entry = entry.at(-1);
+      entry = entry !== null && typeof entry === "object" && !Array.isArray(entry) && has(entry, word) ? entry[word] : null;
+    }
+    if (entry !== null) return entry;
   }
-  return entry;
+  return null;
 }
