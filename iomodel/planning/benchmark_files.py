@@ -64,7 +64,7 @@ class BenchmarkRun:
     setting : mapping
         Set-up that the file states, by the names of :class:`StatedSetup`, and ``hardware``, ``load``, ``requests``,
         ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``memory_utilization``,
-        ``step_tokens``, ``step_requests``; what it lacks is missing.
+        ``step_tokens``, ``step_requests``, ``speculation``; what it lacks is missing.
     measured : mapping
         Measured figures by name, in SI units.
     notes : tuple of str
@@ -173,7 +173,7 @@ FORMATS = (
         {
             "model": "model", "hardware": "hw", "engine": "framework", "precision": "precision",
             "tensor_parallel": "tp|decode_tp", "expert_parallel": "ep|decode_ep", "clients": "conc", "prompt": "isl",
-            "output": "osl",
+            "output": "osl", "speculation": "spec_decoding",
         },
         _figures(ttft="mean_ttft", tpot="mean_tpot", tokens_per_device="output_tput_per_gpu"),
     ),

@@ -163,8 +163,8 @@ The host of vLLM: these releases schedule a step, and prepare its inputs, once t
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).
 """
-OTHER_NAMES = {"trtllm": "tensorrt-llm"}
-"""Names of engines by the first word of their commands."""
+OTHER_NAMES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm"}
+"""Names of engines by the first word of their commands, and by their names in InferenceX."""
 
 
 AUTO = "auto"

@@ -330,6 +330,8 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     if engine is not None:
         service["engine"] = engine
     service |= _types(stated, engine, notes)
+    if (drafts := str(run.setting.get("speculation", "none")).lower()) not in ("none", "false"):
+        notes.append(f"speculative decoding ({shown(drafts)}) of the file is left out; each step gives one token")
     load, requests = stated.get("load"), stated.get("requests")
     clients = stated.get("clients") or (None if load or started else requests or 1)
     if run.source == "trtllm-bench" and requests and clients == run.setting.get("clients", 0) >= requests / 2:

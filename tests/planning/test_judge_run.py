@@ -153,6 +153,13 @@ def test_a_start_is_held_to_the_memory_of_its_engine():
     assert all(change.error < 10 for change in judged.changes)  # none of those that do not fit, such as TP 2
 
 
+def test_drafts_of_a_file_are_said_to_be_left_out():
+    with_drafts, without = (judge_run(HERE / f"inferencemax-{name}.json") for name in ("b300", "mi355x"))
+    assert with_drafts.setting["engine"] == "tensorrt-llm"
+    assert "speculative decoding ('mtp') of the file is left out; each step gives one token" in with_drafts.notes
+    assert not any("speculative" in note for note in without.notes)
+
+
 def test_names_of_devices_are_found_with_their_number():
     judged = judge_run(HERE / "vllm-l40s.json")
     assert (judged.hardware, judged.setting["replicas"]) == ("l40s", 4)
