@@ -224,6 +224,7 @@ THROUGHPUT = (
     Line(r"Max Runtime Tokens:" + NUMBER, "step_tokens"),
     Line(r"Request Throughput \(req/sec\):" + NUMBER, "requests_per_second"),
     Line(r"Total Output Throughput \(tokens/sec\):" + NUMBER, "tokens_per_second"),
+    Line(r"Total Latency \(ms\):" + NUMBER, "duration", MS),
     Line(r"Average time-to-first-token \[TTFT\] \(ms\):" + NUMBER, "ttft", MS),
     Line(r"Average time-per-output-token \[TPOT\] \(ms\):" + NUMBER, "tpot", MS),
 )
@@ -389,6 +390,8 @@ def _of_log(text: str) -> BenchmarkRun:
         number = _number(match[1].replace(",", "")) if match else None
         if number is not None:
             numbers.setdefault(line.name, line.factor * number)
+    if duration := numbers.pop("duration", 0.0):
+        numbers.setdefault("requests", duration * numbers.get("requests_per_second", 0.0))
     words: dict[str, str] = {}
     for pattern, name in WORDS:
         if (match := re.search(pattern, text)) is not None and match[1] != "None":
