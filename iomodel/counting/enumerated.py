@@ -27,6 +27,34 @@ class MaskedRows(NamedTuple):
     mask: Any
 
 
+def visible_tiles(mask: Mask, lengths: tuple[int, int], tiles: tuple[int, int], group: int = 1) -> int:
+    """Count the pairs of a query tile and a key tile with a visible pair, of one head, at `group` rows per query [-].
+
+    >>> visible_tiles("causal", (512, 512), (128, 128))
+    10
+    """
+    (q_len, kv_len), (u, v) = lengths, tiles
+    band = band_of(mask, q_len, kv_len)
+    if band is None:
+        return counted("pairs", "query", u, v, group, MaskedRows(q_len, kv_len, 1, mask))
+    first = -q_len if band.first is None else band.first
+    last = kv_len if band.last is None else band.last
+    rows, width, most = q_len * group, group * v, -(-kv_len // v)
+    live = max(0, min(-(-rows // u), -(-group * (kv_len - first) // u)))  # the others see no key
+    stops = [
+        _clipped_sum(live - 1, width, u, u + last * group + width - 1, most),
+        _clipped_sum(1, width, 1, min(live * u, rows) + last * group + width - 1, most),
+    ]
+    return sum(stops) - _clipped_sum(live, width, u, first * group, most) if live else 0
+
+
+def _clipped_sum(count: int, divisor: int, slope: int, offset: int, most: int) -> int:
+    """Add up floor((slope i + offset) / divisor) of the first `count` numbers i, each taken as 0 to `most`."""
+    start = min(count, max(0, -(offset // slope)))
+    stop = min(count, max(start, -((offset - most * divisor) // slope)))
+    return floor_sum(stop - start, divisor, slope, slope * start + offset) + most * (count - stop)
+
+
 def counted(quantity: str, outer: str, u: int, v: int, group: int, workload: MaskedRows) -> int:
     """Return one count of the visits of tiles of u rows of the `outer` axis to tiles of v rows of the other axis."""
     for (left, padded), name in PAGES.items():

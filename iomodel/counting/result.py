@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from typing import Annotated, Any
 
 from iomodel.common import labels
@@ -97,13 +97,18 @@ class Cost(Counts[int], Result):
         return f"{self.algorithm}: {choice_text(self.tiles)}, {self.hbm_bytes:,} B"
 
     def _tile_counts(self) -> list[tuple[str, str, str]]:
-        """Count the tiles along the queries and along the keys of an attention call."""
+        """Count the tiles along the queries and along the keys of an attention call, and those that the mask leaves."""
+        from iomodel.counting.enumerated import visible_tiles
+
         call, sizes = self.workload, self.tiles
         if not isinstance(call, Attention) or not {"block_q", "block_kv"} <= sizes.keys():
             return []
-        rows = call.q_len * (call.group if self.options.get("packed") else 1)
-        along = ("query tiles (T_r)", rows, "block_q"), ("key tiles (T_c)", call.kv_len, "block_kv")
-        return [(label, f"{-(-length // sizes[name]):,}", "-") for label, length, name in along]
+        group = call.group if self.options.get("packed") else 1
+        along = ("query tiles (T_r)", call.q_len * group, "block_q"), ("key tiles (T_c)", call.kv_len, "block_kv")
+        counts = {label: -(-length // sizes[name]) for label, length, name in along}
+        seen = visible_tiles(call.mask, (call.q_len, call.kv_len), (sizes["block_q"], sizes["block_kv"]), group)
+        rows = [(label, f"{count:,}", "-") for label, count in counts.items()]
+        return [*rows, ("T_r x T_c with a visible pair", f"{seen:,}", f"of {prod(counts.values()):,}")]
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

@@ -198,6 +198,16 @@ class Estimate(Deferred, Result, Tabular):
             return [("if loads hide behind products", self.time_in(hidden)[0], unit)]
         return [("eight in ten measured", " to ".join(self.time_in(end)[0] for end in self.error), unit)]
 
+    def _grid(self) -> list[tuple[str, str, str]]:
+        """Return the rows of the blocks and waves of each kernel with tiles."""
+        if not self.tiles:
+            return []
+        of = {kernel: f" of {kernel.title}" * (len(self.kernels) > 1) for kernel in self.kernels}
+        return [
+            (f"blocks{name}", f"{kernel.blocks:,}", f"in {kernel.waves:,} wave{'s' * (kernel.waves != 1)}")
+            for kernel, name in of.items()
+        ]
+
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         tiles = sizes_text({**self.tiles, **self._chosen})
@@ -212,6 +222,7 @@ class Estimate(Deferred, Result, Tabular):
             *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
+            *self._grid(),
             (labels.DRAM, f"{self.streamed_bytes:,}", "B"),
             (labels.LEAST_DRAM, f"{low:,}", "B"),
             (labels.MOST_DRAM, f"{high:,}", "B"),

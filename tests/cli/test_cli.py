@@ -1080,6 +1080,21 @@ def test_pages_show_what_is_printed(run, line, output):
     [
         ("cost flash2 --q-len 1000 --head-dim 64 --block-q 64 --block-kv 128", ["query tiles (T_r) 16", "(T_c) 8"]),
         ("estimate split_kv --hardware h100-sxm5 --q-len 1 --kv-len 65536 --head-dim 128", ["splits="]),
+        (
+            "cost flash2 --q-len 512 --head-dim 64 --block-q 128 --block-kv 128 --mask causal",
+            ["T_r x T_c with a visible pair 10 of 16"],
+        ),
+        (  # tiles of documents of 1,000, 2,000 and 1,096 tokens: counted from the mask with NumPy
+            "cost flash2 --q-len 4096 --head-dim 64 --block-q 128 --block-kv 128 "
+            "--document-lengths 1000,2000,1096 --document-causal",
+            ["232 of 1,024"],
+        ),
+        (
+            "estimate flash3 --hardware h100-sxm5 --batch 2 --heads 32 --q-len 4096 --head-dim 128 --block-q 128 "
+            "--block-kv 176",
+            ["blocks 2,048 in 16 waves"],
+        ),
+        (f"estimate flash2 --hardware a100-sxm4-80gb {SHAPE} --direction both", ["blocks of flash2 backward"]),
         (f"compare flash2 --hardware h100-sxm5 {SHAPE}", ["requests"]),
         (f"bounds flash2 {SHAPE} --sram-bytes 100KiB", ["N^2 d^2 / M for M >= d^2", "Saha and Ye, ICML 2024"]),
     ],
