@@ -239,14 +239,14 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
     Example:
       iomodel disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --prompt 2048 --output 256
     """
-    require(arguments, ("prefill", "decode", "prompt", "output"))
+    require(arguments, ("prefill", "prompt", "output"))
     ranks = {pool: arguments[f"{pool}_tensor_parallel"] for pool in ("prefill", "decode")}
     layouts = {
         f"{pool}_layout": function(LAYOUT.path)(tensor_parallel=integer(f"{pool}_tensor_parallel", text))
         for pool, text in ranks.items()
         if text is not None
     }
-    prices = _price_table(price, {arguments["prefill"], arguments["decode"]})
+    prices = _price_table(price, {arguments["prefill"], arguments["decode"] or arguments["prefill"]})
     emit(_answer(POOLS, model, price=prices, **layouts, **_asked(arguments, POOLS)), json)
 
 

@@ -9,6 +9,7 @@ from itertools import chain
 SAME = {
     # devices and layouts
     "hardware": "gpu device hw accelerator gpu_type gpu_name gpu_model device_name chip",
+    "arch": "hardware gpu device hw accelerator gpu_type gpu_name gpu_arch architecture compute_capability sm",
     "tensor_parallel": "tp tp_size tensor_parallel_size tensor_model_parallel_size tensor_parallelism",
     "pipeline_parallel": "pp pp_size pipeline_parallel_size pipeline_model_parallel_size pipeline_parallelism",
     "expert_parallel": "ep ep_size expert_parallel_size expert_model_parallel_size expert_parallelism",
@@ -17,7 +18,7 @@ SAME = {
     "data_parallel": "dp dp_size data_parallel_size",
     "prefill_tensor_parallel": "prefill_tp prefill_tp_size",
     "decode_tensor_parallel": "decode_tp decode_tp_size",
-    "prefill": "prefill_hardware prefill_gpu prefill_device",
+    "prefill": "prefill_hardware prefill_gpu prefill_device hardware gpu device hw accelerator gpu_type",
     "decode": "decode_hardware decode_gpu decode_device",
     "count": "num_gpus n_gpus ngpus gpu_count num_devices n_devices device_count",
     "max_devices max_count": "max_gpus most_devices most_gpus",
@@ -90,7 +91,7 @@ SAME = {
 }
 """Words that mean the same as a name, by that name; of several names, the first that a place takes is meant."""
 LIKELY = {
-    "prefill decode": "hardware gpu device",
+    "max_devices replica_devices max_count": "count gpus devices num_gpus n_gpus ngpus gpu_count num_devices n_devices",
     "count data_parallel hardware": "gpus devices",
     "count expert_parallel": "dp data_parallel data_parallel_size replicas",
     "prompt output q_len": "max_model_len max_context max_seq_len",

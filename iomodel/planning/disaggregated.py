@@ -37,7 +37,7 @@ EQUAL_SHARE = 0.005
 def disaggregate(
     model: ModelSpec | str,
     prefill: Hardware | str,
-    decode: Hardware | str,
+    decode: Hardware | str | None = None,
     *,
     prompt: int,
     output: int,
@@ -64,8 +64,8 @@ def disaggregate(
         The model, its name, or its file; or the command line that starts an engine, whose layout is that of both pools.
     prefill : Hardware or str
         Device that prefills.
-    decode : Hardware or str
-        Device that decodes, which may be the same.
+    decode : Hardware or str, optional
+        Device that decodes, by default the same.
     prompt : int
         Tokens of a prompt.
     output : int
@@ -104,7 +104,8 @@ def disaggregate(
     """
     model, told, own, ignored = of_command(model, service, layout=None, batch=batch)
     asked = settled(disaggregate, told, price=price, batch=own["batch"], layout=own["layout"])
-    senders, receivers = as_device(prefill), as_device(decode)
+    senders = as_device(prefill)
+    receivers = senders if decode is None else as_device(decode)
     bandwidth = NETWORK if link is None else as_real("link", link)
     rate = None if load is None else as_real("load", load)
     single, price_table = as_price(asked.own["price"])

@@ -55,6 +55,9 @@ ACCEPTED = {
     "disaggregate llama-3-8b --prefill-tp 2 --decode-tp 4":
         "disaggregate llama-3-8b --prefill-tensor-parallel 2 --decode-tensor-parallel 4",
     "disaggregate llama-3-8b --prefill-gpu h100-sxm5": "disaggregate llama-3-8b --prefill h100-sxm5",
+    f"disaggregate llama-3-8b {H100} {LOAD}": f"disaggregate llama-3-8b --prefill h100-sxm5 {LOAD}",
+    "disaggregate llama-3-8b --gpu h100 --decode b200": "disaggregate llama-3-8b --prefill h100 --decode b200",
+    "triton kernel.ttir --config BLOCK_M=64 --gpu a100": "triton kernel.ttir --config BLOCK_M=64 --arch a100",
     "train llama-3-8b --sequence-length 4096": "train llama-3-8b --seq-len 4096",
     "train llama-3-8b --global-batch-size 64 --micro-batch-size 2 --dp 8":
         "train llama-3-8b --batch 64 --micro-batch 2 --data-parallel 8",
@@ -74,7 +77,8 @@ ACCEPTED = {
 
 HINTED = {
     # as strangers typed them
-    f"disaggregate llama-3-8b {H100} {LOAD}": "did you mean --prefill or --decode?",
+    f"pareto llama-3-8b {H100} {LOAD} --count 4": "did you mean --replica-devices or --max-count?",
+    f"fleet llama-3-8b {H100} {LOAD} --gpus 4": "did you mean --max-devices",
     f"tiles gpt2 {CALL} {H100}": "'gpt2' is unknown; this model is not on file; allowed:",
     "model gpt3": "'gpt3' is unknown; this model is not on file; allowed:",
     f"tiles naive {CALL} {H100}": "did you mean 'standard' or 'tiled_query'?",

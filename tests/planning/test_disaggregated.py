@@ -58,6 +58,10 @@ def test_no_other_numbers_of_replicas_have_more_tokens_per_device_without_a_load
     assert found.tokens_per_second_per_device == pytest.approx(max(map(each_device, others)))
 
 
+def test_a_pool_without_a_device_of_its_own_has_the_other_device():
+    assert disaggregate(TINY, H100, link=2e10, **CHAT) == disaggregate(TINY, H100, H100, link=2e10, **CHAT)
+
+
 def test_a_load_sets_the_replicas():
     prices = {H100: 2.0, H200: 3.0}
     found = disaggregate(TINY, H100, H200, link=2e10, batch=32, load=400.0, price=prices, **CHAT)
@@ -122,8 +126,8 @@ def test_the_command(capsys):
     assert json.loads(capsys.readouterr().out) == disaggregate(TINY, H100, H200, **at, **CHAT).to_dict()
     assert main(shlex.split(typed)) == 0
     assert "TPOT with the transfer" in capsys.readouterr().out
-    assert main(shlex.split(typed.replace("--decode h200-sxm", ""))) == 2
-    assert capsys.readouterr().err.startswith("iomodel: decode: not given")
+    assert main(shlex.split(typed.replace("--prefill h100-sxm5", ""))) == 2
+    assert capsys.readouterr().err.startswith("iomodel: prefill: not given")
 
 
 @pytest.mark.parametrize("output", [1, 16])
