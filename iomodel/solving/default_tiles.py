@@ -128,6 +128,17 @@ def check_kernels(question: Question) -> None:
         raise InputError(absence(question))
 
 
+def check_other_types(question: Question) -> None:
+    """Raise InputError for a call that no kernel runs on this device in any type of 16 bits with rates."""
+    if isinstance(question.call, Call):
+        for name in ("bf16", "fp16"):
+            call = question.call.model_copy(update={"dtype": name, "kv_dtype": name})
+            asked = replace(question, call=call)
+            if asked.rated:
+                check_kernels(asked)
+                asked.ranked  # noqa: B018 - raises for kernels that do not run there
+
+
 def absence(question: Question) -> str:
     """State that no kernel runs a call on a device, with the nearest kernel that does, and the reason."""
     best = min(question.others, key=lambda other: _seconds(other.by(other.library)), default=None)

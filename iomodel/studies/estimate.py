@@ -20,7 +20,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementations import check_layer_kernels
 from iomodel.solving.by_pass import of_pass
-from iomodel.solving.default_tiles import check_kernels, default_launch, default_tiles
+from iomodel.solving.default_tiles import check_kernels, check_other_types, default_launch, default_tiles
 from iomodel.solving.question import Question, best_choice
 from iomodel.timing.clock import Clock, TimedLaunch
 from iomodel.timing.estimate_result import Estimate
@@ -122,6 +122,8 @@ def estimate(
 
 def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Estimate:
     """Estimate a call at tiles, or at the default ones."""
+    if not question.rated:
+        check_other_types(question)
     question.rates  # noqa: B018 - raises for a device without the rates of a time
     call, implementation = question.call, question.implementation
     if not isinstance(call, Call):
