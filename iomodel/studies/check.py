@@ -50,7 +50,7 @@ def check(
         A device with shared memory, registers and matrix instructions on file.
     tiles : mapping of tile name to int, optional
         ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. Warps and stages
-        that are not given may be any; without tiles those of :func:`iomodel.estimate` are checked.
+        that are not given may be any; tiles that are not given are those of :func:`iomodel.estimate`.
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`; by default all that run the call are tried.
     **options
@@ -73,9 +73,10 @@ def check(
     question = Question.ask(algorithm, workload, as_device(hardware), implementation, options)
     if isinstance(question.call, Call):
         check_kernels(question)
-    if tiles is None:
-        question, (tiles, chosen) = default_launch(question)
+    if tiles is None or not tiles.keys() - LAUNCH_NAMES:
+        question, (known, chosen) = default_launch(question)
         question = question.choosing(chosen)
+        tiles = known if not tiles else {**{name: known[name] for name in known.keys() - LAUNCH_NAMES}, **tiles}
     check_tiled(question.algorithm, question.bound.compiled.tiles)
     sizes = question.bound.sizes(tiles)
     if question.call.direction != "both":

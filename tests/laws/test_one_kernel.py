@@ -173,6 +173,16 @@ def test_a_shipped_tile_fits_without_its_warps(head_dim: int, mask: Any) -> None
     assert outcome.tiles == shipped
 
 
+def test_a_check_of_warps_alone_takes_the_tiles_of_an_estimate() -> None:
+    call = Attention(heads=16, q_len=2048, head_dim=64)
+    known = iomodel.estimate("flash2", call, "a100-sxm4-80gb").tiles
+    outcome = iomodel.check("flash2", call, "a100-sxm4-80gb", {"warps": 8})
+    assert known["warps"] != 8
+    assert outcome.tiles == {**known, "warps": 8}
+    with pytest.raises(InputError, match="warps 3 given; allowed: warps and stages 4 and 1, 8 and 1"):
+        iomodel.check("flash2", call, "a100-sxm4-80gb", {"warps": 3})
+
+
 def test_a_check_names_the_launches_that_do_not_fit() -> None:
     outcome = iomodel.check("flash3", LLAMA, "h100-sxm5", {"block_q": 128, "block_kv": 128})
     assert (outcome.fits, outcome.tiles["warps"], outcome.resources["registers"].used) == (True, 8, 184)
