@@ -17,7 +17,7 @@ from iomodel.planning.checked_numbers import as_price, as_real
 from iomodel.planning.fleet_queue import Replica
 from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
 from iomodel.planning.formatting import gigabytes, layout_text, seconds
-from iomodel.planning.layout_search import LayoutRate, Wanted, rated, smaller
+from iomodel.planning.layout_search import LayoutRate, Wanted, rated
 from iomodel.planning.layouts import default_layouts
 from iomodel.planning.replica_figures import engine_host
 from iomodel.planning.service import Service, as_service
@@ -55,8 +55,7 @@ def fleet(
     Every device and layout is tried. A replica takes the highest load at which both mean targets hold and the requests
     in flight fit its memory; the fleet has as many replicas as the load needs. TTFT and TPOT under load are
     approximate: :mod:`iomodel.planning.fleet_queue` states the assumptions. Random arrivals need more devices than even
-    ones, whose number `steady` states as :func:`iomodel.plan` with a load counts it. Of layouts on as many devices the
-    smaller replica is taken, as in a plan.
+    ones, whose number `steady` states as :func:`iomodel.plan` with a load counts it.
 
     Parameters
     ----------
@@ -134,9 +133,6 @@ def fleet(
     trusted = trust(served, devices, layouts_tried)
     common = *ignored, *offered, QUEUE, *trusted.common
     options.sort(key=lambda option: _rank(option, minimised))
-    alike = [option for option in options if (option.device, option.devices) == (options[0].device, options[0].devices)]
-    best = min(alike, key=lambda option: smaller(option, option.operating.tpot))
-    options.remove(best)
     return Fleet(
         model=served.name,
         objective=minimised,
@@ -145,12 +141,12 @@ def fleet(
         tpot=targets["tpot"],
         prompt=served.prompt,
         output=served.output,
-        best=best,
-        runners_up=tuple(options),
+        best=options[0],
+        runners_up=tuple(options[1:]),
         refused=tuple(refused),
         assumed=FrozenDict({name: (*common, *texts) for name, texts in trusted.assumed.items()}),
         left_out=trusted.left_out,
-        steady=_steady(served, devices, best, targets, given),
+        steady=_steady(served, devices, options[0], targets, given),
     )
 
 

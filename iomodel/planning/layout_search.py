@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Protocol
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, column
@@ -157,23 +156,6 @@ def rated(
     return ordered(options, wanted)
 
 
-class Replicas(Protocol):
-    """Replicas on some devices."""
-
-    @property
-    def replicas(self) -> int:
-        """Number of replicas [-]."""
-
-    @property
-    def devices(self) -> int:
-        """Devices of all replicas [-]."""
-
-
-def smaller(option: Replicas, tpot: float | None) -> tuple[int, float]:
-    """Return the key by which equal options are ordered: the smaller replica first, then the lower TPOT."""
-    return option.devices // option.replicas, tpot or 0.0
-
-
 def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
     """Order the options of a search; equal rates go to the smaller replica."""
 
@@ -186,7 +168,7 @@ def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
     if not listed:
         return []
     near = [option for option in listed if rate(option) * EQUAL >= rate(listed[0])]
-    best = min(near, key=lambda option: smaller(option, option.tpot))
+    best = min(near, key=lambda option: (option.devices // option.replicas, option.tpot or 0.0))
     return [best, *(option for option in listed if option is not best)]
 
 

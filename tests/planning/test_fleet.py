@@ -179,15 +179,6 @@ def test_the_answer_by_hand(found):
     assert not found.refused
 
 
-def test_an_equal_fleet_takes_the_layout_of_a_plan():
-    """A tie of two layouts, of which the larger replica has the lower TPOT, goes to the smaller replica."""
-    asked = {"prompt": 2048, "output": 512, "load": 5.0, "ttft": 2.0, "tpot": 0.05}
-    found, planned = fleet("qwen2.5-7b", A100, **asked), plan("qwen2.5-7b", A100, **asked)
-    alike = [way for way in found.runners_up if way.devices == found.best.devices]
-    assert min(way.operating.tpot for way in alike) < found.best.operating.tpot
-    assert (found.best.devices, found.best.layout) == (planned.count, planned.layout)
-
-
 def test_clients_send_the_load_of_answers_at_the_targets():
     """A closed loop of these clients on the devices found keeps the targets too."""
     asked = {"prompt": 4096, "output": 500, "ttft": 2.0, "tpot": 0.04}
