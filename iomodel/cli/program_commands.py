@@ -31,15 +31,10 @@ def bound(
     Example:
       iomodel bound llama.jsonl --hardware h100-sxm5
     """
-    from iomodel.torch.operator_call import read_calls
-    from iomodel.torch.program_bound import bound as bound_of
-    from iomodel.torch.traffic_mode import traffic
+    from iomodel.torch.traffic_mode import bound_or_gap
 
-    measured, calls = None if seconds is None else float(duration("seconds", seconds)), read_calls(stream)
-    if measured is None:
-        emit(bound_of(calls, hardware, warm), json)
-    else:
-        emit(traffic(calls, hardware, warm=warm).gap(measured, warm), json)
+    measured = None if seconds is None else float(duration("seconds", seconds))
+    emit(bound_or_gap(stream, hardware, measured, warm), json)
 
 
 Ttir = Annotated[Path, typer.Argument(help="TTIR of a compiled kernel: compiled.asm['ttir'], or a .ttir of the cache.")]

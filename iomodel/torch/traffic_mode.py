@@ -14,7 +14,9 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.torch.accounting import Accounting, Rule
-from iomodel.torch.operator_call import OperatorCall, checked_calls, kept_at_end, write_calls
+from iomodel.torch.operator_call import OperatorCall, checked_calls, kept_at_end, read_calls, write_calls
+from iomodel.torch.program_bound import ProgramBound, bound
+from iomodel.torch.program_gap import ProgramGap
 from iomodel.torch.report import TrafficReport
 
 
@@ -51,6 +53,16 @@ def traffic(
     (7168, 65536)
     """
     return _accounting(hardware, tiles, attention, operators, host, warm).report(checked_calls(calls))
+
+
+def bound_or_gap(
+    stream: str | os.PathLike[str], hardware: Hardware | str, seconds: float | None, warm: bool
+) -> ProgramBound | ProgramGap:
+    """Bound the program of a saved stream from below, or hold a measured time [s] against the bound."""
+    calls = read_calls(stream)
+    if seconds is None:
+        return bound(calls, hardware, warm)
+    return traffic(calls, hardware, warm=warm).gap(seconds, warm)
 
 
 class TrafficMode:

@@ -123,14 +123,9 @@ def program_bound(stream: str, hardware: str, seconds: float | None = None, warm
         seconds: A measured time [s]; an impossible one has below_bound true, with the limits that say so.
         warm: The last cache may hold bytes of the program, as where a benchmark repeats it.
     """
-    from iomodel.torch.operator_call import read_calls
-    from iomodel.torch.program_bound import bound as bound_of
-    from iomodel.torch.traffic_mode import traffic
+    from iomodel.torch.traffic_mode import bound_or_gap
 
-    calls = read_calls(stream)
-    if seconds is None:
-        return bound_of(calls, hardware, warm).to_dict()
-    return traffic(calls, hardware, warm=warm).gap(seconds, warm).to_dict()
+    return bound_or_gap(stream, hardware, seconds, warm).to_dict()
 
 
 def traffic(algorithm: str, workload: Data, tiles: dict[str, int] | None = None) -> Data:
