@@ -36,7 +36,7 @@ LARGEST = 1 << 30
 """Largest document of JSON [B]; a file with an object in each line has no limit."""
 LONGEST_DATE = 40
 """Longest date that is read [characters]."""
-PROGRESS = f"chunks of {CHUNK:,} requests"
+PROGRESS = "chunks of requests"
 DEPTH = 4
 """Levels of objects within objects in which keys are looked for."""
 CHARACTERS = 4
@@ -160,7 +160,7 @@ def _csv(file: IO[str], timed: bool, limit: int) -> TraceFile:
     for _ in range(above):
         file.readline()
     tables = _tables(file, found, delimiter, limit)
-    return _columns(tables, found, foreign=not plain, expected=_expected(file, limit))
+    return _columns(tables, found, foreign=not plain, expected=_expected(file, limit, LINES))
 
 
 def _tables(file: IO[str], found: Mapping[str, TraceColumn], delimiter: str, limit: int) -> Iterator[Cells]:
@@ -265,7 +265,7 @@ def _json(file: IO[str], timed: bool, limit: int) -> TraceFile:
     file.seek(0)
     row = _parsed(first)
     if isinstance(row, dict) and not _lists(row) and (found := _keys(row, timed)) is not None:
-        return _columns(_objects(file, found, limit), found, foreign=True, expected=_expected(file, limit))
+        return _columns(_objects(file, found, limit), found, foreign=True, expected=_expected(file, limit, CHUNK))
     if isinstance(row, dict):
         return _of_document(row, timed, limit)
     text = file.read(LARGEST + 1)
@@ -460,10 +460,10 @@ def _chunks(rows: Iterator[Any], found: Mapping[str, TraceColumn], limit: int) -
         yield _cells(chunk, found)
 
 
-def _expected(file: IO[str], limit: int) -> int:
-    """Estimate the chunks of a file from its size."""
+def _expected(file: IO[str], limit: int, rows: int) -> int:
+    """Estimate the chunks of some rows in a file from its size."""
     size = Path(file.name).stat().st_size
-    return max(1, min(limit, size // 40) // CHUNK)
+    return max(1, min(limit, size // 40) // rows)
 
 
 def _columns(
