@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sympy import Integer
 
@@ -26,7 +26,7 @@ from tests.laws.test_declarations import Reference, peaks, refused, sums
 from tests.reference import cross_entropy as reference
 from tests.support.edits import Edit, edits
 from tests.support.numeric_view import NumericView, Point
-from tests.support.strategies import fraction_of_examples
+from tests.support.strategies import fraction_of_examples, one_in
 
 GPU = "h100-sxm5"
 TILES = ("block_m", "block_n", "block_k")
@@ -200,7 +200,7 @@ SIZES = (
     {"block_m": 9, "block_n": 1, "block_k": 7},
     {"block_m": 1, "block_n": 12, "block_k": 1},
 )
-ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 4
+ONE_IN = one_in(4, "nightly")
 
 
 def references(kind: Case) -> Iterator[Reference]:

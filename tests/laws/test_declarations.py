@@ -15,7 +15,6 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from hypothesis import settings
 from sympy import Expr, Integer
 
 import iomodel
@@ -48,7 +47,7 @@ from iomodel.workloads.call import CACHE_ONLY
 from tests.reference.masks import visible
 from tests.support.edits import Edit, bodies, edits
 from tests.support.numeric_view import NumericView, Point
-from tests.support.strategies import VARIANTS, Variant, bounds, run
+from tests.support.strategies import VARIANTS, Variant, bounds, one_in, run
 
 Attention, Window = iomodel.Attention, iomodel.Window
 Pairs = tuple[tuple[int, int], ...]
@@ -300,7 +299,7 @@ def refused(nest: Nest) -> bool:
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str, scope="module")
 """Module scope runs all tests of a variant in a row, which share its counts and its edits."""
-ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 10
+ONE_IN = one_in(10, "nightly")
 """Which share of the edits is judged: all of them at night, for one takes up to some tenths of a second."""
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
-from hypothesis import settings
 from sympy import Expr, Integer
 
 from iomodel.algorithms import algorithm
@@ -22,14 +21,14 @@ from iomodel.nests.symbols import BY_NAME
 from tests.support.approximate_shapes import Calls
 from tests.support.edits import Edit, edits
 from tests.support.numeric_view import NumericView, Point
-from tests.support.strategies import APPROXIMATE, UNGROUPED, Case, Variant
+from tests.support.strategies import APPROXIMATE, UNGROUPED, Case, Variant, one_in
 
 KINDS = {"full": FULL, "causal": CAUSAL}
 WAYS = [(variant, mask) for variant in APPROXIMATE for mask in algorithm(variant.algorithm).masks]
 each_way = pytest.mark.parametrize(("variant", "mask"), WAYS, ids=str)
 HIDDEN = {"of another width: Hold(O) in add up > Loop(query)"}
 """Seen at no size: the last kernel of nsa holds a row of each branch, less than some other kernel at any width."""
-ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 10
+ONE_IN = one_in(10, "nightly")
 """Which share of the edits is judged: all of them at night."""
 
 

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sympy import Integer
 
@@ -29,7 +29,7 @@ from tests.laws.test_declarations import Reference, peaks, refused, sums
 from tests.reference import mlp as reference
 from tests.support.edits import Edit, edits
 from tests.support.numeric_view import NumericView, Point
-from tests.support.strategies import fraction_of_examples
+from tests.support.strategies import fraction_of_examples, one_in
 
 GPU = "h100-sxm5"
 TILES = ("block_m", "block_n", "block_k")
@@ -319,7 +319,7 @@ SIZES = (
     {"block_m": 1, "block_n": 9, "block_k": 8},
     dict.fromkeys(TILES, 1),
 )
-ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 8
+ONE_IN = one_in(8, "nightly")
 
 
 def references(kind: Case) -> Iterator[Reference]:

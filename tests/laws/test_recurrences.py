@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sympy import Integer, expand, sympify
 
@@ -25,7 +25,7 @@ from tests.reference import recurrence as reference
 from tests.support.edits import Edit, edits
 from tests.support.numeric_view import NumericView, Point
 from tests.support.recurrences import ALGORITHMS, GATES, Case, assert_counted, cases
-from tests.support.strategies import fraction_of_examples
+from tests.support.strategies import fraction_of_examples, one_in
 
 GPU = "h100-sxm5"
 QWEN3_NEXT = {"heads": 32, "key_heads": 16, "head_dim": 128, "gate": "head", "delta": True, "stateful": True}
@@ -253,7 +253,7 @@ TILES = (
 SHAPES: tuple[dict[str, int], ...] = ({}, {"batch": 2, "tokens": 5, "head_dim": 4, "value_dim": 4, "key_heads": 2})
 SAME = "hoisted: Store(STATES) in states > Loop(value) > Cut(2)"
 """Outside the pieces the axis of the chunks is whole, so that one store of all states has as many elements."""
-ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 8
+ONE_IN = one_in(8, "nightly")
 
 
 def references(kind: Case) -> Iterator[Reference]:

@@ -308,6 +308,6 @@ def at_most(examples: int) -> settings:
     return settings(max_examples=min(examples, settings().max_examples))
 
 
-def one_in(number: int) -> int:
-    """Every how many cases of a long list the profile asks one: all of them under `dev` and `nightly`."""
-    return 1 if settings().max_examples >= settings.get_profile("dev").max_examples else number
+def one_in(number: int, whole: str = "dev") -> int:
+    """Every how many cases of a long list the profile asks one: all of them under `whole` and deeper profiles."""
+    return 1 if settings().max_examples >= settings.get_profile(whole).max_examples else number
