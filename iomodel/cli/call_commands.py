@@ -228,7 +228,7 @@ def check(
     sizes, chosen = values.tiles(arguments), values.options(arguments)
     call: Any = values.workload(arguments, algorithm)
     kernels = arguments["implementation"]
-    answer = look(algorithm, call, device, sizes or None, kernels, **chosen)
+    answer = look(algorithm, call, device, sizes, kernels, **chosen)
     emit(answer, json, explained=True)
     return int(fail and not answer.fits)
 

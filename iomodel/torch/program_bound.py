@@ -33,7 +33,7 @@ arXiv:2203.03341) [-]."""
 WIDTHS: Mapping[str, int] = FrozenDict(fp32=4, tf32=4, bf16=2, fp16=2, fp8=1, int8=1)
 """Size of an element of each type of products [B]."""
 NO_RESULT = "no result is alive at the end of the block, as in out = model(x); the bound is at least this"
-"""What is said of a program that writes nothing for its caller."""
+"""Note on a program that writes nothing for its caller."""
 LARGEST = 8
 """Products whose traffic is bounded by the capacity of the caches, those with the most FLOPs [-]."""
 
