@@ -291,6 +291,7 @@ def _reached(have: _Figures, dtype: str, matrix: float, peak: float, architectur
     return min(matrix, share * peak), f"{dtype} products at {of_peak} at most (none measured)"
 
 
+@per_device
 def has_rates(device: Hardware, dtype: str) -> bool:
     """Check that a device's file has the figures that a time needs: the matrix peak of a dtype and the bandwidth.
 
