@@ -255,22 +255,30 @@ class Clock:
         written, or in stages that change neither waits nor bytes in flight, is left out: it is no faster.
         """
         fitting: list[Fitting] = []
-        loads: list[list[Any]] = []
+        loads: dict[int, list[Any]] = {}
         tried = []
+
+        def load(place: int, choice: Fitting) -> list[Any]:
+            if place not in loads:
+                placement, launch, _ = choice
+                launched = self.launched(launch)
+                loads[place] = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
+            return loads[place]
+
         for placement, launch in self.launches(given):
             query, key = (tiles[name] for name in placement.tiles)
             fit = placement.fit(query, key, launch)
             tried.append((placement, launch))
             if not fit.fits:
                 continue
-            choice, launched = (placement, launch, fit), self.launched(launch)
-            load = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
+            choice, last = (placement, launch, fit), len(fitting)
+            loads.pop(last, None)
             if not any(
-                self._alike(choice, other) and all(least <= own for own, least in zip(load, known, strict=True))
-                for other, known in zip(fitting, loads, strict=True)
+                self._alike(choice, other)
+                and all(least <= own for own, least in zip(load(last, choice), load(place, other), strict=True))
+                for place, other in enumerate(fitting)
             ):
                 fitting.append(choice)
-                loads.append(load)
         if fitting:
             return fitting
         if not tried:
