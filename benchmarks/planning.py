@@ -1,4 +1,4 @@
-"""Time of a fleet search over five devices, of a Pareto search, and of a warm plan.
+"""Time of a fleet search over five devices, of a Pareto search, and of warm plans: of a known load, and of new ones.
 
     python benchmarks/planning.py [--model llama-3-8b]
 
@@ -20,14 +20,15 @@ from rich.table import Table
 DEVICES = ("h100-sxm5", "h200-sxm", "a100-sxm4-80gb", "b200", "mi300x")
 LENGTHS = "prompt=2048, output=256"
 ONE_BY_ONE = """
-from iomodel.planning.step import attention
+from iomodel.planning.step import attention_clock
 from iomodel.timing import layer_clock
 layer_clock.MOST_ROWS = 0
-attention._one_head = lambda call: call
+attention_clock._one_head = lambda call: call
 """
 PROGRAM = """
-import json, time
+import itertools, json, time
 import iomodel
+prompts = itertools.count(2049)
 import iomodel.planning.fleet, iomodel.planning.pareto, iomodel.planning.plan, iomodel.models.registry
 {before}
 def timed(call, runs=1):
@@ -69,6 +70,8 @@ def main() -> None:
     assert search[2] == reference[2], "the same fleet"
     front = run(f"iomodel.pareto({model!r}, {list(DEVICES)!r}, {LENGTHS})")
     plan = run(f"iomodel.plan({model!r}, 'h100-sxm5', count=8, {LENGTHS})", runs=4)
+    new = f"iomodel.plan({model!r}, 'h100-sxm5', count=8, prompt=next(prompts), output=256)"
+    rates, whole = (run(f"{new}.{read}", runs=8) for read in ("tokens_per_second", "to_dict()"))
     shown = Table(title=f"{model}, {LENGTHS}", title_justify="left")
     for column in ("search", "time [s]", "of the reference", "of the loop"):
         shown.add_column(column, justify="left" if column == "search" else "right")
@@ -77,6 +80,8 @@ def main() -> None:
         ("fleet of five devices", search),
         ("Pareto front of five devices", front),
         ("plan, warm", plan),
+        ("rates of a plan of a new load", rates),
+        ("all of a plan of a new load", whole),
     )
     for name, (seconds, loop, _) in rows:
         shown.add_row(name, f"{seconds:.3g}", f"{seconds / reference[0]:.3f}", f"{seconds / loop:.3f}")

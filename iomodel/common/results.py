@@ -503,8 +503,8 @@ def nothing() -> None:
 class Deferred:
     """A dataclass, some fields of which may be computed when they are first read.
 
-    Such a field has no default on the class; a default factory is allowed. Equality, `repr`, plain data, copies and
-    pickles read every field. Two threads that read a field at once may both compute it.
+    Such a field has no default on the class; a default factory is allowed. Equality, `repr`, plain data and pickles
+    read every field, a copy reads none. Two threads that read a field at once may both compute it.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -521,6 +521,11 @@ class Deferred:
         """Make an instance of the known fields, and of functions of the instance that compute the others."""
         made = object.__new__(cls)
         made.__dict__.update(known, _later=later)
+        return made
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
         return made
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute

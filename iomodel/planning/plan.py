@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Unpack
+from typing import Any, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
@@ -20,7 +20,6 @@ from iomodel.planning.plan_result import Plan
 from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.service_memory import Fit
 from iomodel.planning.service_options import LoadedOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_result import bound_of
@@ -108,12 +107,21 @@ def plan(
     reached = reached_on(served, device, wanted)
     replicas = wanted.replicas(served, reached.requests_per_second)
     steps = ReplicaSteps(served, device)
-    prefill, decode = steps.prefill(), steps.decode(reached.batch, sum(served.contexts) // 2)
-    bounds = bound_of(prefill), bound_of(decode)
     assumed, left_out = trust(served, [device], [served.layout]).of(device)
     memory = served.memory(device)
     fixed = None if asked.own["batch"] is None and clients is None else reached.batch
-    return Plan(
+    later: dict[str, Callable[[Plan], Any]] = {
+        "prefill": lambda _: steps.prefill(),
+        "decode": lambda _: steps.decode(reached.batch, sum(served.contexts) // 2),
+        "prefill_bound": lambda plan: bound_of(plan.prefill),
+        "decode_bound": lambda plan: bound_of(plan.decode),
+        "throughput_bound": lambda plan: _throughput_bound(plan, served, device),
+        "crossover_context": lambda _: _crossover(served, device, reached.batch),
+        "batches": lambda _: _batches(served, device, reached),
+        "better": lambda _: None if options else _better(served, device, wanted, reached),
+    }
+    return Plan.deferring(
+        later,
         model=served.name,
         hardware=device.label,
         count=replicas * served.devices,
@@ -123,14 +131,7 @@ def plan(
         output=served.output,
         memory=memory,
         figures=reached,
-        prefill=prefill,
-        decode=decode,
-        prefill_bound=bounds[0],
-        decode_bound=bounds[1],
-        throughput_bound=_throughput_bound(served, device, reached, bounds, memory),
-        crossover_context=_crossover(served, device, reached.batch),
         price_per_hour=price_on(device, asked.own["price"]),
-        batches=_batches(served, device, reached),
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
         lora=served.lora,
@@ -142,7 +143,6 @@ def plan(
         clients=wanted.clients,
         load=wanted.load,
         layouts=tuple(options),
-        better=_better(served, device, wanted, reached) if not options else None,
     )
 
 
@@ -220,16 +220,17 @@ def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures
     return (*(figures(service, device, batch) for batch in sorted(smaller)), full)
 
 
-def _throughput_bound(service: Service, device: Hardware, full: Figures, bounds: tuple[str, str], memory: Fit) -> str:
+def _throughput_bound(plan: Plan, service: Service, device: Hardware) -> str:
     """Name the resource that limits throughput: memory if a larger batch pays, otherwise the limit of the longer
     phase.
     """
-    if full.batch == memory.fits:
+    full = plan.figures
+    if full.batch == plan.memory.fits:
         doubled = figures(service, device, 2 * full.batch)
         if doubled.tokens_per_second > PAYS * full.tokens_per_second:
             return "memory capacity"
     decoding = service.steps * full.step
-    return bounds[1] if 2 * decoding > service.steps * full.cycle_per_token else bounds[0]
+    return plan.decode_bound if 2 * decoding > service.steps * full.cycle_per_token else plan.prefill_bound
 
 
 def _crossover(service: Service, device: Hardware, batch: int) -> int | None:

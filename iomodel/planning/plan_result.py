@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.common.display import Result, Table, trusted
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import plain
+from iomodel.common.results import Deferred, nothing, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.formatting import gigabytes, layout_text, money, rate, seconds
 from iomodel.planning.intervals import tpot_interval, ttft_interval
@@ -23,8 +23,8 @@ from iomodel.planning.step.step import Layout, StepTime
 
 
 @dataclass(frozen=True)
-class Plan(Result, Tabular):
-    """A model planned on some devices.
+class Plan(Deferred, Result, Tabular):
+    """A model planned on some devices; what the rates do not need is computed when it is first read.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Plan(Result, Tabular):
     clients: int | None = None
     load: float | None = None
     layouts: tuple[LayoutRate, ...] = ()
-    better: LayoutRate | None = None
+    better: LayoutRate | None = field(default_factory=nothing)
 
     @property
     def batch(self) -> int:

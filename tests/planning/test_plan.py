@@ -52,6 +52,20 @@ def test_count_is_that_of_one_replica_by_default():
     assert made("llama-3-8b", H100, **CHAT).count == 1
 
 
+@pytest.mark.parametrize("layout", [{}, {"tensor_parallel": 2}])
+def test_what_the_rates_do_not_need_is_computed_when_it_is_read(layout):
+    later = {"prefill", "decode", "throughput_bound", "crossover_context", "batches", "better"}
+    for name, notes in (("h100", 1), (H100, 0)):  # a name of a family is a note on a copy of the plan
+        found = plan(TINY, name, prompt=512, output=64, **layout)
+        assert found.tokens_per_second > 0
+        assert sum(name == note.partition(":")[0] for note in found.assumed) == notes
+        assert not later & vars(found).keys()
+    again = pickle.loads(pickle.dumps(found))
+    assert later <= vars(again).keys()
+    assert again == found
+    assert found.batches[-1] == found.figures
+
+
 def test_llama_8b_on_one_h100():
     found = made("llama-3-8b", H100, **CHAT)
     request = 2 * 32 * 8 * 128 * 2 * (2048 + 256)
