@@ -265,29 +265,38 @@ def test_distinct_questions_leave_no_memory_behind() -> None:
 # No state
 
 
-def content(value: Any, depth: int = 6) -> Any:
-    """A value as far as it can change: containers by what they hold, objects of the package by their attributes."""
-    if depth and isinstance(value, Mapping):
-        return type(value), [(id(key), content(one, depth - 1)) for key, one in value.items()]
-    if depth and isinstance(value, list | tuple | set | frozenset):
-        return type(value), [content(one, depth - 1) for one in value]
+def content(value: Any, seen: dict[int, tuple[int, object]], depth: int = 6) -> Any:
+    """A value as far as it can change: containers by what they hold, objects of the package by their attributes.
+
+    `seen` has the depth to which each object has been looked at, and the object, whose id is then no other's.
+    """
+    own = depth and type(value).__module__.partition(".")[0] == "iomodel" and hasattr(value, "__dict__")
+    held = depth and isinstance(value, Mapping | list | tuple | set | frozenset)
+    if (own or held) and id(value) in seen and seen[id(value)][0] >= depth:
+        return id(value)
+    seen[id(value)] = depth, value
+    if held and isinstance(value, Mapping):
+        return type(value), [(id(key), content(one, seen, depth - 1)) for key, one in value.items()]
+    if held:
+        return type(value), [content(one, seen, depth - 1) for one in value]
     if isinstance(value, np.ndarray):
         return value.tobytes(), value.shape
-    if depth and type(value).__module__.partition(".")[0] == "iomodel" and hasattr(value, "__dict__"):
-        own = [(name, one) for name, one in vars(value).items() if not cached(type(value), name)]
-        return id(value), [(name, content(one, depth - 1)) for name, one in own]
+    if own:
+        parts = [(name, one) for name, one in vars(value).items() if not cached(type(value), name)]
+        return id(value), [(name, content(one, seen, depth - 1)) for name, one in parts]
     return id(value)
 
 
 def cached(kind: type, name: str) -> bool:
-    return name == "memo" or isinstance(getattr(kind, name, None), functools.cached_property)
+    return name in ("memo", "_hash") or isinstance(getattr(kind, name, None), functools.cached_property)
 
 
 def world(modules: list[ModuleType]) -> dict[str, Any]:
     """All that a call might change and should not."""
     hidden = {"__builtins__", "__warningregistry__", "__cached__", "__annotations__"}
+    seen: dict[int, tuple[int, object]] = {}
     found = {
-        f"{module.__name__}.{name}": content(value)
+        f"{module.__name__}.{name}": content(value, seen)
         for module in modules
         for name, value in vars(module).items()
         if name not in hidden and not isinstance(value, ModuleType | FunctionType | type)
@@ -315,10 +324,15 @@ def test_a_call_changes_nothing_and_prints_nothing(
     for name in iomodel.__all__:
         getattr(iomodel, name)  # looked up once; the package keeps what was found
     caplog.set_level(0)
+
+    def make_all() -> None:
+        for make in MADE.values():
+            if hasattr(made := make(), "to_dict"):
+                made.to_dict()
+
+    make_all()  # fills the caches of steps
     before = world(modules)
-    for make in MADE.values():
-        if hasattr(made := make(), "to_dict"):
-            made.to_dict()
+    make_all()
     for wrong in (lambda: iomodel.cost("flash", W), lambda: iomodel.solve("flash2", W, sram_bytes=10)):
         with pytest.raises(iomodel.IOModelError):
             wrong()
