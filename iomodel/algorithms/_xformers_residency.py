@@ -35,6 +35,11 @@ def _layout(slices: int, value_slices: int) -> tuple[Shared | Reused, ...]:
     return Reused(first, second, (Shared(O, dtype="fp32"),)), Shared(m, 4 + B_c / _SLICE)
 
 
+def _layout_in_hbm(slices: int) -> tuple[Reused]:
+    first = Shared(Q, _stages(slices, d)), Shared(K, _stages(slices, d))
+    return (Reused(first, (Shared(S, dtype="io"), Shared(V, _stages(slices, B_c)))),)
+
+
 NARROW = Residency(
     title="CUTLASS fused attention: slices of Q and K, then P and slices of V in shared memory; S and O in registers",
     cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha: kernel_forward.h, "
@@ -52,11 +57,7 @@ WIDE = replace(NARROW, title=f"{NARROW.title}, rows of 128", warps=(8,), sizes=(
 IN_HBM = replace(
     NARROW,
     title="CUTLASS fused attention, wide rows: slices of Q and K, then P and slices of V in shared memory; O in HBM",
-    shared=(
-        Reused(
-            (Shared(Q, _stages(3, d)), Shared(K, _stages(3, d))), (Shared(S, dtype="io"), Shared(V, _stages(3, B_c)))
-        ),
-    ),
+    shared=_layout_in_hbm(3),
     phases=((Fragment(S),),),
     sizes=((32,), (128,)),
     head_dims=(256,),
@@ -71,7 +72,21 @@ FP32 = tuple(
     )
     for half in (NARROW, WIDE)
 )
-FORWARD = (NARROW, WIDE, IN_HBM, *FP32)
+TURING = tuple(
+    replace(
+        layout,
+        title=f"{layout.title}; Turing, two slices at once",
+        cite="github.com/pytorch/pytorch at 045a976c, aten/src/ATen/native/transformers/cuda/mem_eff_attention: "
+        "kernel_forward.h (DefaultConfig::kStages), kernels/generate_kernels.py (sm_75)",
+        shared=_layout_in_hbm(2) if layout is IN_HBM else _layout(2, 2),
+        warps=(4,),
+        sizes=NARROW.sizes if layout is NARROW else IN_HBM.sizes,
+        dtypes=("fp16",),
+        capability=("7.5", "7.5"),
+    )
+    for layout in (NARROW, WIDE, IN_HBM)
+)
+FORWARD = (NARROW, WIDE, IN_HBM, *FP32, *TURING)
 _GRADIENTS = (Fragment(dK), Fragment(dV))
 BACKWARD_NARROW = Residency(
     title="CUTLASS fused attention backward: slices of operands, P and dS in shared memory; dK and dV in registers",

@@ -154,9 +154,9 @@ def test_a_textbook_tile_is_no_answer_about_a_real_device(verb: Any) -> None:
     message = r"FlashAttention-3 has no kernel for NVIDIA B200 SXM 180GB; flash-attention-4: 'flash2'"
     with pytest.raises(InputError, match=message):
         verb("flash3", LLAMA, "b200")
-    turing = Attention(heads=16, kv_heads=8, q_len=2048, head_dim=512, dtype="fp16")
-    with pytest.raises(InputError, match=r"FlashAttention-2 has no kernel for NVIDIA T4; nor has another algorithm"):
-        verb("flash2", turing, "t4")
+    volta = Attention(heads=16, kv_heads=8, q_len=2048, head_dim=128, dtype="fp16")
+    with pytest.raises(InputError, match=r"FlashAttention-2 has no kernel for NVIDIA V100 .*; nor has another algo"):
+        verb("flash2", volta, "v100-sxm2-32gb")
     with pytest.raises(InputError, match=r"FlashAttention-3 has no kernel for AMD MI300X; aiter-assembly: 'flash2'"):
         verb("flash3", LLAMA, "mi300x")
     assert verb("flash3", LLAMA, "b200", implementation="textbook")

@@ -31,7 +31,7 @@ TILES, FP8 = {"block_q": 64, "block_kv": 64}, {"dtype": "fp8"}
         (InputError, "workload: 3 given", {"workload": 3}),
         (SpecError, "compute.peak.fp8: a100-sxm4-80gb lacks it", {"workload": W.model_copy(update=FP8)}),
         (SpecError, "compute.peak.fp8: a100-sxm4-80gb", {"algorithm": "fa2", "workload": W.model_copy(update=FP8)}),
-        (InputError, "FlashAttention-2 has no kernel for NVIDIA T4", {"hardware": "t4"}),
+        (SpecError, "compute.peak.bf16: t4 lacks it", {"hardware": "t4"}),
         (InputError, "FlashAttention-2 has no kernel for NVIDIA V100", {"hardware": "v100-sxm2-32gb"}),
         (InputError, r"t4 \(compute capability 7.5\) given; allowed: .* 8.0", {"hardware": "t4", "algorithm": "fa2"}),
         (SpecError, "compute.peak.bf16: t4 lacks it", {"hardware": "t4", "algorithm": "standard"}),
