@@ -4,7 +4,7 @@
 
 The sweeps are the lists of splits in tests/measured/decisions.csv, which no rule is learned from: a rule is learned
 for their kernel, and takes the listed number nearest to its own. Beside it stand the rules of FlashAttention as the
-library declares them, and a block for each SM. C++ needs a compiler.
+library declares them, those of cuDNN's frontend and of SGLang, and a block for each SM. C++ needs a compiler.
 """
 
 from __future__ import annotations
@@ -123,6 +123,21 @@ def of_the_sweeps(calls: int) -> iomodel.results.Rule:
     return iomodel.rule("split_kv", DEVICE, implementation=kernels, domain=domain, calls=calls, progress=True)
 
 
+def of_cudnn(blocks: int, kv_len: int, rows: int, units: int) -> int:
+    """Splits of `choose_split_kv` of github.com/NVIDIA/cudnn-frontend, sdpa/fwd/heuristics.py, #720 of August 2026.
+
+    Waves of blocks, each of its key tiles and 21 more, and waves of rows that sum the parts, a tenth for each part.
+    """
+    tiles, waves = -(-kv_len // 128), -(-rows // units)
+    powers = [1 << i for i in range((units - 1).bit_length() + 1) if 1 << i <= max(1, tiles // 2)]
+    return min(powers, key=lambda s: -(-blocks * s // units) * (-(-tiles // s) + 21) + waves * s / 10)
+
+
+def of_sglang(blocks: int, units: int) -> int:
+    """Splits of `_kv_splits_heuristic` of github.com/sgl-project/sglang, as #36094 of August 2026 set its constants."""
+    return 1 << max(1, min(int(1.5 * units) // blocks, 16)).bit_length() - 1
+
+
 def regrets(rule: iomodel.results.Rule) -> Iterator[str]:
     """Yield a row for each sweep: the splits and the measured regret of each rule."""
     names: dict[str, Any] = {}
@@ -134,6 +149,10 @@ def regrets(rule: iomodel.results.Rule) -> Iterator[str]:
         heads = first["batch"] * first["kv_heads" if packed else "heads"]
         best = min(float(row["value"]) for row in rows)
         chosen = {"rule": names["choose_split_kv"](DEVICE, **first)[5], "a block for each SM": -(-units // heads)}
+        chosen |= {
+            "cuDNN": of_cudnn(heads, first["kv_len"], first["batch"] * first["heads"], units),
+            "SGLang": of_sglang(heads, units),
+        }
         for kernels in ("flash-attention-3", "flash-attention-2"):
             division = front_end(kernels).division
             assert division is not None
