@@ -2,10 +2,12 @@
 
     pip install triton==3.9.0
     python benchmarks/triton_compiles.py compiles.csv [--count 3600] [--seed 0] [--seconds 3600] [--kernels NAME ...]
+        [--arch 100 ...] [--to-the-end]
 
 With `--kernels` only those are drawn, for all architectures but sm_120, and every case is compiled to the end.
 FlexAttention's, `flex_forward`, `flex_decode`, `flex_backward` and `flex_backward_four`, are PyTorch's own templates
-(`triton_templates.py`); they are drawn by name, for eight architectures, and one in twelve is compiled to the end.
+(`triton_templates.py`); they are drawn by name, for eight architectures, and one in twelve is compiled to the end, or
+every one with `--to-the-end`. `--arch` draws cases of these architectures.
 
 Each compile appends a row. The cases are drawn at random, in the same order for the same seed; cases that the file
 already has are left out, so an interrupted run goes on where it stopped. A worker process compiles, because a failed
@@ -138,13 +140,17 @@ def drawn_template(rng: random.Random, kernel: str) -> tuple[Any, ...]:
             return (*case, m2, n2)
 
 
-def cases(count: int, seed: int, kernels: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
+def cases(
+    count: int, seed: int, kernels: Sequence[str] = (), architectures: Sequence[int] = ()
+) -> Iterator[tuple[Any, ...]]:
     """Distinct cases, in the order of the seed."""
     rng, seen = random.Random(seed), set()
     while len(seen) < count:
         kernel = rng.choice(kernels) if kernels else ""
         case = drawn_template(rng, kernel) if kernel in TEMPLATES else drawn(rng, kernels)
-        if case not in seen:
+        if architectures:
+            case = (case[0], rng.choice(architectures), *case[2:])
+        if case not in seen and (case[5] != "fp8" or case[1] >= 89):
             seen.add(case)
             yield case
 
@@ -190,8 +196,13 @@ class StoppedError(Exception):
 def assembled_too(case: tuple[Any, ...]) -> bool:
     """Compile one case of five to the end, the others until memory is allocated, in a third of the time.
 
-    Where kernels are named, all of their cases are; of the templates, one in twelve.
+    Where kernels are named, all of their cases are; of the templates, one in twelve; none of sm_75, where ptxas takes
+    minutes for products without matrix instructions.
     """
+    if case[1] == 75:
+        return False
+    if os.environ.get(NAMED) == "to the end":
+        return True
     if case[0] in TEMPLATES:
         return zlib.crc32(repr(case).encode()) % 12 == 0
     return NAMED in os.environ or zlib.crc32(repr(case).encode()) % 5 == 0
@@ -338,14 +349,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--kernels", nargs="*", default=(), choices=[*KERNELS, *TEMPLATES])
+    parser.add_argument("--arch", nargs="*", type=int, default=(), choices=[*LIMITS])
+    parser.add_argument("--to-the-end", action="store_true")
     given = parser.parse_args()
-    if given.kernels:
-        os.environ[NAMED] = "1"
+    if given.kernels or given.to_the_end:
+        os.environ[NAMED] = "to the end" if given.to_the_end else "1"
     done = set()
     if given.file.exists():
         with given.file.open(newline="") as file:
             done = {tuple(row[name] for name in KEY if row.get(name)) for row in csv.DictReader(file)}
-    wanted = [case for case in cases(given.count, given.seed, given.kernels) if tuple(map(str, case)) not in done]
+    drawn_cases = cases(given.count, given.seed, given.kernels, given.arch)
+    wanted = [case for case in drawn_cases if tuple(map(str, case)) not in done]
     print(f"{len(done)} done, {len(wanted)} to compile")
     end = time.monotonic() + given.seconds
     with given.file.open("a", newline="") as file:

@@ -26,8 +26,8 @@ from iomodel.placement.triton_kernel import (
     latent_decode_kernel,
     matmul_kernel,
 )
-from iomodel.placement.triton_memory import compiled_bytes
-from iomodel.placement.triton_registers import registers, spilled, spills
+from iomodel.placement.triton_memory import SCALAR, compiled_bytes
+from iomodel.placement.triton_registers import registers, registers_limit, spilled, spills
 from iomodel.placement.triton_schedule import LoopSchedule, instruction
 from iomodel.placement.triton_target import SHARED_LIMITS, TMEM_LIMIT, as_architecture, as_version
 from iomodel.placement.triton_tmem import tmem_columns
@@ -73,8 +73,8 @@ class TritonCheck(Record):
         Shared memory of a block, and its limit [B].
     tmem, tmem_limit : int
         Columns of tensor memory, and their number [-]; none but on sm_100.
-    instruction : {"mma.sync", "wgmma", "tcgen05", "mfma"}
-        Matrix instruction; "mfma" on AMD.
+    instruction : {"mma.sync", "wgmma", "tcgen05", "mfma", "fma"}
+        Matrix instruction; "mfma" on AMD, "fma" for products without one on sm_75.
     registers : int
         Estimate of the registers of a thread, beyond the limit where they spill [-].
     spills : bool or None
@@ -130,7 +130,7 @@ def check_triton(
     warps, stages : int
         `num_warps` and `num_stages` [-].
     arch : int or str
-        Architecture: 80, 86, 89, 90, 100, 103, 120 or 121, also as ``"sm_90"`` or ``"9.0"``.
+        Architecture: 75, 80, 86, 89, 90, 100, 103, 120 or 121, also as ``"sm_90"`` or ``"9.0"``.
     kernel : str or KernelDescription
         A kernel that :func:`iomodel.triton.describe` has read, or a kind of kernel: "forward", "block_sparse"
         (FlexAttention's forward pass), "decode" (contiguous keys, as FlexAttention's), "decode_paged" (a table with an
@@ -194,7 +194,12 @@ def check_described(
     if numbers[0] & (numbers[0] - 1):
         raise InputError(f"num_warps: {numbers[0]} given; allowed: a power of two")
     as_version(version)
-    return checked_description(kernel, tuple(kernel.values(values).items()), as_architecture(arch), *numbers)
+    architecture = as_architecture(arch)
+    if architecture in SCALAR:
+        raise InputError(
+            f"arch: sm_{architecture} given for a described kernel; allowed: sm_80 and later, or the name of a kernel"
+        )
+    return checked_description(kernel, tuple(kernel.values(values).items()), architecture, *numbers)
 
 
 @lru_cache(maxsize=16_384)
@@ -228,8 +233,13 @@ def checked_launch(
 
 def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
     """Check a kernel that the caller declares, as :func:`check_triton` does."""
-    shared, columns = compiled_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
-    limit, compiles = SHARED_LIMITS[arch], declared.least_sum >= LEAST_SUM
+    shared, limit = compiled_bytes(declared, arch, warps, stages), SHARED_LIMITS[arch]
+    columns, compiles = tmem_columns(declared, arch, warps, stages), declared.least_sum >= LEAST_SUM
+    if arch in SCALAR:
+        taken = registers_limit(
+            warps
+        )  # operands of a whole sum in registers: all compiles take what there is, or spill
+        return TritonCheck(compiles and shared <= limit, shared, limit, 0, TMEM_LIMIT, "fma", taken, None)
     unit = UNITS[max(UNITS.index(instruction(each, arch, warps)) for each in declared.programs)]
     along_rows = unit != "mma.sync" or LoopSchedule(declared, arch, warps, stages).along_rows
     taken, spilling = registers(declared, arch, warps, stages), spills(declared, arch, warps, stages)

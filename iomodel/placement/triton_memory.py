@@ -9,6 +9,10 @@ from iomodel.placement.triton_allocation import SharedBuffer, allocated
 from iomodel.placement.triton_kernel import PassedTile, Tile, TileProduct, TritonKernel
 from iomodel.placement.triton_schedule import LoopSchedule
 
+SCALAR = (75,)
+"""Architectures on which Triton 3.9.0 multiplies without matrix instructions."""
+WIDENED = 4
+"""Size of an element of their operands [B]."""
 BARRIER = 8
 """Size of a barrier [B]."""
 PLAIN = 16
@@ -45,6 +49,8 @@ class Timeline:
 
 def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
     """Compute the shared memory of a launch [B]."""
+    if arch in SCALAR:
+        return max(map(_widened, kernel.programs))
     line = Timeline([])
     for program in kernel.programs:
         schedule = LoopSchedule(program, arch, warps, stages)
@@ -65,6 +71,18 @@ def compiled_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> 
         for result in program.stored:
             line.once(schedule.storing(result))
     return allocated(line.buffers)
+
+
+def _widened(kernel: TritonKernel) -> int:
+    """Compute the shared memory of products without matrix instructions: one operand at a time, as numbers of fp32 [B].
+
+    Operands from before the loop stay beside it.
+    """
+    sizes = {tile.name: tile.rows * tile.columns for tile in (*kernel.resident, *kernel.results, *kernel.loads)}
+    sizes |= {product.name: product.rows * product.columns for product in kernel.products}
+    taken = {name for product in kernel.products for name in (product.left, product.right)}
+    stay = sum(sizes[tile.name] for tile in kernel.resident if tile.name in taken)
+    return WIDENED * (stay + max(sizes[name] for name in taken - {tile.name for tile in kernel.resident}))
 
 
 def _resident(line: Timeline, schedule: LoopSchedule, tile: Tile) -> int | None:

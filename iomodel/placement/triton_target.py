@@ -10,7 +10,17 @@ from iomodel.devices.device import hardware, names_meant
 from iomodel.errors import InputError, IOModelError, shown
 
 SHARED_LIMITS: Mapping[int, int] = FrozenDict(
-    {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 100: 232_448, 103: 232_448, 120: 101_376, 121: 101_376}
+    {
+        75: 65_536,
+        80: 166_912,
+        86: 101_376,
+        89: 101_376,
+        90: 232_448,
+        100: 232_448,
+        103: 232_448,
+        120: 101_376,
+        121: 101_376,
+    }
 )
 """Shared memory that a block may have, by architecture [B]."""
 TMEM_LIMIT = 512

@@ -9,6 +9,7 @@ from typing import Any
 from iomodel.algorithms import algorithm, discovered
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.nests.residency import Residency
@@ -46,6 +47,11 @@ def seconds(
     outcome: TritonCheck,
 ) -> float:
     """Estimate the time of a config [s]."""
+    if outcome.instruction == "fma":
+        raise InputError(
+            f"hardware: {hardware.label} given, where Triton multiplies without matrix instructions, whose time is not "
+            "known; allowed: compute capability 8.0 and later"
+        )
     clock, titles = _clock(kernel, workload, hardware), described_by(kernel).triton_kernels[kernel]
     by_keys = kernel in ("backward", "backward_dkdv")
     layout = _layout(outcome)

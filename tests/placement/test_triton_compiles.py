@@ -30,14 +30,16 @@ from iomodel.placement.triton_kernel import (
     matmul_kernel,
 )
 
+OPEN_SEED = 75
+"""The draw that the rule of sm_75 was made from."""
 MEASURED = Path(__file__).parents[1] / "measured"
 Row = dict[str, Any]
 
 
-def rows() -> Iterator[Row]:
+def rows(*names: str) -> Iterator[Row]:
     """The compiles, numbers as integers; None where a compile has no such figure."""
     texts = ("triton", "kernel", "dtype", "instruction", "error")
-    for name in ("compiles", "flex_compiles"):
+    for name in names or ("compiles", "flex_compiles"):
         data = gzip.decompress((MEASURED / "triton" / f"{name}.csv.gz").read_bytes()).decode()
         for row in csv.DictReader(io.StringIO(data)):
             yield {key: value if key in texts else int(value) if value else None for key, value in row.items()}
@@ -194,6 +196,17 @@ def equal(pairs: Iterable[tuple[Row, TritonCheck]]) -> float:
     """The share of compiles whose shared memory is predicted to the byte."""
     hits = [row["shared"] == check.shared for row, check in pairs]
     return sum(hits) / len(hits)
+
+
+@pytest.mark.parametrize("part", ["open", "judging"])
+def test_turing_widens_one_operand_at_a_time(part: str) -> None:
+    """Every compile for sm_75, which has no matrix instructions there, to the byte."""
+    pairs = [(row, predicted(row)) for row in rows("turing_compiles") if (row["seed"] == OPEN_SEED) == (part == "open")]
+    assert len(pairs) >= 50
+    assert len({row["kernel"] for row, _ in pairs}) >= 10
+    assert equal(pairs) == 1
+    assert all(check.fits == (row["shared"] <= check.shared_limit) for row, check in pairs)
+    assert {check.fits for _, check in pairs} == {True, False}
 
 
 def test_instructions_are_the_compilers() -> None:

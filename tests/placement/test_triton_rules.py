@@ -128,8 +128,8 @@ def test_spills_have_three_answers() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"arch": 70}, r"^arch: 70 given; allowed: sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_120, sm_121$"),
-        ({"arch": "gfx942"}, r"^arch: 'gfx942' given; allowed: sm_80"),
+        ({"arch": 70}, r"^arch: 70 given; allowed: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_120, sm_121$"),
+        ({"arch": "gfx942"}, r"^arch: 'gfx942' given; allowed: sm_75"),
         ({"arch": None}, r"^arch: None given"),
         ({"version": "2.1.0"}, r"^version: Triton '2.1.0' given; allowed: 3.9.0; version='3.9.0' takes the rules"),
         ({"dtype": "fp64"}, r"^dtype: 'fp64' is unknown; .*allowed: fp16, bf16, fp8$"),
@@ -164,7 +164,7 @@ def test_the_installed_version_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_limits_are_those_of_the_devices() -> None:
     devices = {80: "a100-sxm4-80gb", 86: "a10", 89: "rtx4090", 90: "h100-sxm5", 100: "b200", 103: "b300"}
-    devices |= {120: "rtx5090", 121: "gb10"}
+    devices |= {75: "t4", 120: "rtx5090", 121: "gb10"}
     for arch, name in devices.items():
         assert triton_target.SHARED_LIMITS[arch] == iomodel.hardware(name).sram_per_block
     kinds = {"forward", "block_sparse", "decode", "decode_paged", "latent_decode", "backward_dkdv", "backward_dq"}
