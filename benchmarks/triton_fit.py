@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from iomodel.placement.triton_registers import RegisterWeights, held, registers_limit
 from iomodel.placement.triton_schedule import LoopSchedule
-from tests.placement.test_triton_compiles import ELSEWHERE, OPEN, kernel
+from tests.placement.test_triton_compiles import chosen_from, kernel
 
 TEMPERATURE = 6.0
 """Registers that multiply the odds of a spill by e [-]."""
@@ -33,7 +33,7 @@ SLACK = 8
 def table(unit: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """What threads hold, registers taken, limits, and whether they spill."""
     rows, taken, limits, spilt = [], [], [], []
-    for row, check in (*OPEN, *ELSEWHERE):
+    for row, check in (*chosen_from("open"), *chosen_from("another kernel")):
         if row["registers"] is None or not check.fits or check.instruction != unit:
             continue
         programs = [LoopSchedule(each, row["arch"], row["warps"], row["stages"]) for each in kernel(row).programs]
