@@ -255,15 +255,16 @@ class Clock:
         written, or in stages that change neither waits nor bytes in flight, is left out: it is no faster.
         """
         fitting: list[Fitting] = []
+        numbers: list[int] = []
         loads: dict[int, list[Any]] = {}
         tried = []
 
-        def load(place: int, choice: Fitting) -> list[Any]:
-            if place not in loads:
+        def load(number: int, choice: Fitting) -> list[Any]:
+            if number not in loads:
                 placement, launch, _ = choice
                 launched = self.launched(launch)
-                loads[place] = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
-            return loads[place]
+                loads[number] = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
+            return loads[number]
 
         for placement, launch in self.launches(given):
             query, key = (tiles[name] for name in placement.tiles)
@@ -271,14 +272,16 @@ class Clock:
             tried.append((placement, launch))
             if not fit.fits:
                 continue
-            choice, last = (placement, launch, fit), len(fitting)
-            loads.pop(last, None)
+            choice, number = (placement, launch, fit), len(tried)
             if not any(
                 self._alike(choice, other)
-                and all(least <= own for own, least in zip(load(last, choice), load(place, other), strict=True))
+                and all(
+                    least <= own for own, least in zip(load(number, choice), load(numbers[place], other), strict=True)
+                )
                 for place, other in enumerate(fitting)
             ):
                 fitting.append(choice)
+                numbers.append(number)
         if fitting:
             return fitting
         if not tried:
