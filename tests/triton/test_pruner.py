@@ -277,7 +277,7 @@ def test_configs_for_amd_fit_its_layout(device: str) -> None:
             "warps": each.num_warps, "stages": each.num_stages,
         }  # fmt: skip
         assert iomodel.check("flash2", CALL, device, tiles, implementation="triton-amd").fits
-    message = r"known for sm_80, .*sm_121; `configs` lists forward configs for AMD$"
+    message = r"known for sm_75, .*sm_121; `configs` lists forward configs for AMD$"
     with pytest.raises(iomodel.InputError, match=message):
         options(BACKWARD, device, 5)
 
