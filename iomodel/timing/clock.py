@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
@@ -254,36 +254,27 @@ class Clock:
         A configuration that differs from an earlier one only in as many or more bytes of shared memory read and
         written, or in stages that change neither waits nor bytes in flight, is left out: it is no faster.
         """
-        fitting: list[Fitting] = []
-        numbers: list[int] = []
-        loads: dict[int, list[Any]] = {}
-        tried = []
+        fitting: dict[int, Fitting] = {}
+        tried: list[tuple[Placement, Launch]] = []
 
-        def load(number: int, choice: Fitting) -> list[Any]:
-            if number not in loads:
-                placement, launch, _ = choice
-                launched = self.launched(launch)
-                loads[number] = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
-            return loads[number]
+        @cache
+        def loads(number: int) -> list[Any]:
+            placement, launch = tried[number]
+            launched = self.launched(launch)
+            return [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
 
-        for placement, launch in self.launches(given):
+        for number, (placement, launch) in enumerate(self.launches(given)):
             query, key = (tiles[name] for name in placement.tiles)
-            fit = placement.fit(query, key, launch)
+            choice = placement, launch, placement.fit(query, key, launch)
             tried.append((placement, launch))
-            if not fit.fits:
-                continue
-            choice, number = (placement, launch, fit), len(tried)
-            if not any(
+            if choice[2].fits and not any(
                 self._alike(choice, other)
-                and all(
-                    least <= own for own, least in zip(load(number, choice), load(numbers[place], other), strict=True)
-                )
-                for place, other in enumerate(fitting)
+                and all(least <= own for own, least in zip(loads(number), loads(before), strict=True))
+                for before, other in fitting.items()
             ):
-                fitting.append(choice)
-                numbers.append(number)
+                fitting[number] = choice
         if fitting:
-            return fitting
+            return list(fitting.values())
         if not tried:
             raise refused_launch(given, (launch for _, launch in self.launches({})))
         raise self._misfit(tiles, tried)
