@@ -173,7 +173,6 @@ def exact_algorithms() -> list[str]:
 
 
 ABSENT = {
-    "cudnn": "cudnn-hopper, cudnn-blackwell, flash-attention-2 elsewhere",
     "aiter": "ck, triton-amd",
     "trtllm": "flash-attention-4, flashinfer",
     "trtllm-gen": "flash-attention-4, flashinfer",
@@ -232,9 +231,37 @@ def schedule_and_kernels(name: AlgorithmLike, kernels: Any = None) -> tuple[Algo
     return declaration, own
 
 
-def implementation_name(name: Any) -> Any:
-    """Return the name under which kernels are declared, from one of their aliases; another value unchanged."""
+def implementation_name(name: Any, declaration: Algorithm | None = None) -> Any:
+    """Return the name under which kernels are declared, from one of their aliases; another value unchanged.
+
+    Of kernels that share an alias, those of a given algorithm are meant.
+    """
+    if isinstance(name, str) and declaration is not None:
+        for known in declaration.implementations:
+            if _folded(name) in map(_folded, (known.name, *known.aliases)):
+                return known.name
     return _kernels_folded().get(_folded(name), ("", name))[1] if isinstance(name, str) else name
+
+
+def sharing(name: AlgorithmLike) -> list[Any]:
+    """List the kernels of different devices that share a name, for each of their algorithms; empty for other names.
+
+    >>> [kernels.name for kernels in sharing("cuDNN")]
+    ['cudnn-blackwell', 'cudnn-hopper']
+    """
+    kernels = _aliases().get(_folded(name), []) if isinstance(name, str) else []
+    return kernels if len({known.name for known in kernels}) > 1 else []
+
+
+@cache
+def _aliases() -> dict[str, list[Any]]:
+    """Collect the kernels of every alias."""
+    listed: dict[str, list[Any]] = {}
+    for declaration in discovered().values():
+        for kernels in declaration.implementations:
+            for alias in kernels.aliases:
+                listed.setdefault(_folded(alias), []).append(kernels)
+    return listed
 
 
 @cache

@@ -221,6 +221,7 @@ CUDNN_BLACKWELL = Implementation(
     _CLOSED,
     residency={"forward": tuple(_closed(FORWARD)), "backward": tuple(_closed(BACKWARD, exposed=0.2))},
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
+    aliases=("cudnn",),
     front_end=front_end("cudnn-blackwell"),
     symbols=("sdpa_sm100_flash",),
 )

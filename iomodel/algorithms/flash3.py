@@ -154,6 +154,7 @@ CUDNN = Implementation(
     CUDNN_FORWARD.cite,
     residency={"forward": (CUDNN_FORWARD,), "backward": CUDNN_BACKWARD},
     tiles=shipped_tiles("cudnn-hopper", "flash3"),
+    aliases=("cudnn",),
     front_end=front_end("cudnn-hopper"),
     symbols=("sdpa_sm90_flash",),
 )

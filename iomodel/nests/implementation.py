@@ -81,7 +81,8 @@ class Implementation(Record):
     tiles : tuple of ShippedTile
         Tiles that the library ships.
     aliases : tuple of str
-        Further names of the kernels, which name the schedule too where an algorithm is asked for.
+        Further names of the kernels, which name the schedule too where an algorithm is asked for. Kernels of several
+        devices may share one, as "cudnn"; the device tells which are meant.
     superseded : bool
         True if a later release of the library replaced the kernels, so that they answer by name alone.
     front_end : FrontEnd

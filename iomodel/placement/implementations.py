@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, answering, check_on_file, implementation_name
+from iomodel.algorithms import (
+    AlgorithmLike,
+    answering,
+    check_on_file,
+    implementation_name,
+    schedule_and_kernels,
+    sharing,
+)
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
@@ -39,7 +46,8 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
     >>> sorted(implementation("flash3", "flash-attention-3").residency)
     ['backward', 'forward']
     """
-    declaration, name = find_algorithm(algorithm), implementation_name(name)
+    declaration = find_algorithm(algorithm)
+    name = implementation_name(name, declaration)
     known = {known.name: known for known in (*declaration.implementations, TEXTBOOK)}
     if isinstance(name, str) and name not in known:
         check_on_file("implementation", name)
@@ -86,6 +94,18 @@ def list_implementations(
     else:
         call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
     return [*(known.name for known in current(_running(device, declaration, call))), TEXTBOOK.name]
+
+
+def named(algorithm: AlgorithmLike, kernels: Any, hardware: Hardware | None) -> tuple[Algorithm, Any]:
+    """Return the algorithm of a name, and its kernels if it names some: of several that share it, those of a device.
+
+    >>> from iomodel.devices.device import hardware
+    >>> [named("cudnn", None, hardware(name))[1] for name in ("h100-sxm5", "b200")]
+    ['cudnn-hopper', 'cudnn-blackwell']
+    """
+    here = (known for known in sharing(algorithm) if hardware is not None and _has_layout(known, DIRECTIONS, hardware))
+    algorithm = next((known.name for known in here), algorithm)
+    return schedule_and_kernels(algorithm, kernels)
 
 
 def current(kernels: Sequence[Implementation]) -> list[Implementation]:

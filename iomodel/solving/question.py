@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from iomodel.algorithms import AlgorithmLike, answering, name_of, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike, answering, name_of
 from iomodel.common.arithmetic import ceil_div
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
@@ -24,7 +24,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, budget_of
 from iomodel.placement.front_ends import launched_first, packings
-from iomodel.placement.implementations import implementations_for, lacks_kernels, no_kernel, refusal_on
+from iomodel.placement.implementations import implementations_for, lacks_kernels, named, no_kernel, refusal_on
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.parts import Parts, tileable_parts
 from iomodel.solving.problem import TileRange
@@ -92,7 +92,7 @@ class Question:
         """Find the algorithm and the device by their names, and check the call."""
         call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
         device = None if hardware is None else as_device(hardware)
-        declaration, kernels = schedule_and_kernels(algorithm, implementation)
+        declaration, kernels = named(algorithm, implementation, device)
         return cls(declaration, call, device, kernels, FrozenDict(options), **more)
 
     @cached_property

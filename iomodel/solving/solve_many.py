@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
@@ -22,12 +22,13 @@ from iomodel.counting.arrays.layers import Layers, layers, without_defaults
 from iomodel.counting.cost_array import ATTENTION
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import NUMBERS, OPTIONS, TILES
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.budget import budget_of
+from iomodel.placement.implementations import named
 from iomodel.solving.batch.chunks import Results, solve_batch, with_exact
 from iomodel.solving.batch.fastest_answers import solve_many_fastest
 from iomodel.solving.batch.formulas import many_parts
@@ -98,7 +99,8 @@ def solve_array(
     >>> iomodel.solve_array("flash2", call, sram_elements=[25600, 51200], lse=False).hbm_bytes
     array([24117248, 12582912])
     """
-    algorithm, implementation = schedule_and_kernels(algorithm, implementation)
+    device = None if hardware is None else as_device(hardware)
+    algorithm, implementation = named(algorithm, implementation, device)
     asked = _asked(algorithm, workload, columns)
     if objective is not None:
         as_choice("objective", objective, ("traffic", "time"))
@@ -127,7 +129,8 @@ def solve_many(algorithm: AlgorithmLike, hardware: Hardware | str | None = None,
     """
     objective = as_choice("objective", columns.pop("objective", "traffic"), ("traffic", "time"))
     infeasible = as_choice("infeasible", columns.pop("infeasible", "raise"), ("raise", "mark"))
-    algorithm, implementation = schedule_and_kernels(algorithm, columns.pop("implementation", None))
+    device = None if hardware is None else as_device(hardware)
+    algorithm, implementation = named(algorithm, columns.pop("implementation", None), device)
     asked = _asked(algorithm, None, columns)
     if objective == "time":
         return _fastest(asked, hardware, implementation, infeasible)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
 
-from iomodel.algorithms import AlgorithmLike, implementation_name, list_algorithms, name_of, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike, implementation_name, list_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
@@ -20,6 +20,7 @@ from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import Budget, BudgetOptions, budget_in, budget_of, takes_budget
+from iomodel.placement.implementations import named
 from iomodel.solving.answer import answer
 from iomodel.solving.default_tiles import absence
 from iomodel.solving.question import Question
@@ -86,29 +87,29 @@ def _told(answer: Estimate) -> tuple[object, ...]:
 
 def having(implementation: str, algorithms: Sequence[AlgorithmLike]) -> list[AlgorithmLike]:
     """Select the algorithms that have an implementation; UnknownNameError if none has."""
-    implementation = implementation_name(implementation)
     names = {name: [known.name for known in find_algorithm(name).implementations] for name in algorithms}
-    chosen = [name for name in algorithms if isinstance(implementation, str) and implementation in names[name]]
+    chosen = [name for name in algorithms if implementation_name(implementation, find_algorithm(name)) in names[name]]
     if not chosen:
         known = sorted({known for each in names.values() for known in each})
         raise UnknownNameError("implementation", implementation, [*known, TEXTBOOK.name])
     return chosen
 
 
-def _named(algorithms: object) -> list[AlgorithmLike]:
+def _named(algorithms: object, hardware: Hardware | str | None) -> list[AlgorithmLike]:
     """Return the names of a sequence of algorithms; InputError if two have the same name."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence) or not algorithms:
         raise InputError(f"algorithms: {shown(algorithms)} given; allowed: a list of names or of Algorithm objects")
-    names = [_label(algorithm) for algorithm in algorithms]
+    device = None if hardware is None else as_device(hardware)
+    names = [_label(algorithm, device) for algorithm in algorithms]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"algorithms: {name!r} given twice; allowed: each name once")
     return [*names]
 
 
-def _label(algorithm: AlgorithmLike) -> str:
+def _label(algorithm: AlgorithmLike, device: Hardware | None) -> str:
     """Return the name of an algorithm, or that of kernels as their declaration spells it."""
-    kernels = schedule_and_kernels(algorithm)[1]
+    kernels = named(algorithm, None, device)[1]
     return name_of(algorithm) if kernels is None else str(kernels)
 
 
@@ -185,7 +186,7 @@ def compare(
     if objective is None and not textbook and not typed and isinstance(workload, Shape) and hardware is not None:
         by_default = implementation is not None or has_rates(as_device(hardware), workload.dtype)
         objective = "time" if by_default else "traffic"
-    names: list[AlgorithmLike] = [*list_algorithms(workload)] if algorithms is None else _named(algorithms)
+    names: list[AlgorithmLike] = [*list_algorithms(workload)] if algorithms is None else _named(algorithms, hardware)
     listed = algorithms is not None
     wanted = True if listed and isinstance(approximate, bool) else approximate
     if implementation is not None and not textbook:

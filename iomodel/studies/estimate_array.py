@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
@@ -19,6 +19,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.implementations import named
 from iomodel.solving.batch.pass_points import KERNELS
 from iomodel.solving.question import rates_for
 from iomodel.studies.attention_points import AttentionPoints
@@ -86,7 +87,7 @@ def estimate_array(
     if hardware is None:
         raise InputError("hardware: not given; allowed: a device, such as 'h100-sxm5'")
     device = as_device(hardware)
-    declaration, implementation = schedule_and_kernels(algorithm, implementation)
+    declaration, implementation = named(algorithm, implementation, device)
     as_choice("infeasible", infeasible, ("raise", "mark"))
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")

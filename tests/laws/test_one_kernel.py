@@ -141,12 +141,32 @@ def test_a_name_of_kernels_names_the_schedule_too() -> None:
         assert kernels in [known.name for known in algorithm(schedule).implementations]
     compared = iomodel.compare(LLAMA, "h100-sxm5", algorithms=["fa2", "fa3"])
     assert [one.implementation for one in compared.answers] == ["flash-attention-3", "flash-attention-2"]
-    with pytest.raises(
-        InputError, match=r"'cudnn' given, which is not on file; nearest: cudnn-hopper, cudnn-blackwell"
-    ):
-        iomodel.estimate("cudnn", LLAMA, "h100-sxm5")
+    with pytest.raises(InputError, match=r"'trtllm' given, which is not on file; nearest: flash-attention-4"):
+        iomodel.estimate("trtllm", LLAMA, "h100-sxm5")
     with pytest.raises(InputError, match=r"'fa3' given; allowed: 'flash-attention-2', which algorithm 'fa2' names"):
         iomodel.estimate("fa2", LLAMA, "h100-sxm5", implementation="fa3")
+
+
+@pytest.mark.parametrize(("device", "kernels"), [("h100-sxm5", "cudnn-hopper"), ("gb200", "cudnn-blackwell")])
+def test_a_name_of_kernels_of_several_devices_names_those_of_the_device(device: str, kernels: str) -> None:
+    schedule, own = kernel_names()[kernels]
+    for verb in (iomodel.estimate, iomodel.solve, iomodel.check):
+        for alike in (verb("cudnn", LLAMA, device), verb(schedule, LLAMA, device, implementation="cuDNN")):
+            assert (alike.algorithm, alike.implementation) == (schedule, own)
+    assert f"{schedule}, {own} on" in repr(iomodel.diagnose("cudnn", LLAMA, device, 1.0))
+    for compared in (
+        iomodel.compare(LLAMA, device, algorithms=["cudnn", "fa2"]),
+        iomodel.compare(LLAMA, device, implementation="cudnn"),
+    ):
+        assert own in [one.implementation for one in compared.answers]
+    seconds = iomodel.estimate_array("cudnn", LLAMA, device, q_len=[8192]).seconds.tolist()
+    assert seconds == iomodel.estimate_array(kernels, LLAMA, device, q_len=[8192]).seconds.tolist()
+    assert iomodel.solve_array("cudnn", LLAMA, device, q_len=[8192])[0].implementation == own
+
+
+def test_a_device_without_the_kernels_of_a_name_is_refused() -> None:
+    with pytest.raises(InputError, match=r"hardware: a100-sxm4-80gb .* cudnn.*; implementations that run: flash-atte"):
+        iomodel.estimate("cudnn", LLAMA, "a100-sxm4-80gb")
 
 
 @pytest.mark.parametrize("verb", [iomodel.estimate, iomodel.solve, iomodel.check])
@@ -242,5 +262,10 @@ def test_idle_sms_are_stated_where_one_head_is_the_default() -> None:
     call = Attention(q_len=4096, head_dim=64)
     timed = iomodel.estimate("fa2", call, "a100-sxm4-80gb")
     assert "flash2: 32 blocks for 108 SMs, 76 idle (more heads or sequences fill them)" in timed.assumed
+    decoding = Attention(q_len=1, kv_len=8192, head_dim=64)
+    timed = iomodel.estimate("fa2", decoding, "a100-sxm4-80gb")
+    assert any("(more heads or sequences or splits of the keys (split_kv) fill them)" in text for text in timed.assumed)
+    split = iomodel.estimate("split_kv", decoding, "a100-sxm4-80gb", splits=2)
+    assert any("(more heads or sequences fill them)" in text for text in split.assumed)
     compared = str(iomodel.compare(call, "a100-sxm4-80gb", algorithms=["standard", "fa2"]))
     assert "32 blocks for 108 SMs, 76 idle" in compared

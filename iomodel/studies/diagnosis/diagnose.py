@@ -16,6 +16,7 @@ from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.implementations import named
 from iomodel.studies.diagnosis.bound import bound_of
 from iomodel.studies.diagnosis.facts import (
     BlockGrid,
@@ -210,7 +211,7 @@ def diagnose(
     bound = bound_of(kernel.estimate, time, against)
     taken = on_chip(kernel, device)
     return Diagnosis(
-        algorithm=name_of(algorithm),
+        algorithm=name_of(named(algorithm, None, device)[0]),
         workload=call,
         hardware=device,
         tiles=kernel.cost.tiles if kernel.note else kernel.estimate.tiles,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import figure
 from iomodel.common.validation import as_mapping
@@ -21,7 +21,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.fit import ALONE
-from iomodel.placement.implementations import stand_in
+from iomodel.placement.implementations import named, stand_in
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import assembled, estimate
 from iomodel.timing.clock import Clock
@@ -59,8 +59,8 @@ class Change:
         """Return the implementation; else the textbook's name where no kernel on file runs the call, or None."""
         if self.implementation is not None:
             return self.implementation
-        named = schedule_and_kernels(self.algorithm)[1]
-        return stand_in(self.algorithm, self.workload, device) if named is None else None
+        kernels = named(self.algorithm, None, device)[1]
+        return stand_in(self.algorithm, self.workload, device) if kernels is None else None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, name_of, schedule_and_kernels
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
 from iomodel.common.validation import as_integer
@@ -17,6 +17,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, IOModelError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
+from iomodel.placement.implementations import named
 from iomodel.studies.rules.domain import HELD_OUT, LEAST_KEYS, Domain
 from iomodel.studies.rules.engines import Engine, engine_of
 from iomodel.studies.rules.launches import FILLS, SHARE, Calls, DividingFamily, Family, Kernels, Launch, part_of
@@ -111,7 +112,7 @@ def rule(
         raise InputError(
             f"implementation: {len(wanted)} given for {len(names)} devices; allowed: one, or one for each device"
         )
-    pairs = [schedule_and_kernels(algorithm, kernels) for kernels in wanted]
+    pairs = [named(algorithm, kernels, as_device(name)) for name, kernels in zip(names, wanted, strict=True)]
     declaration = pairs[0][0]
     most, drawn = as_integer("size", size), as_integer("calls", calls, least=100)
     form = engine_of(engine, "iomodel.rule")
