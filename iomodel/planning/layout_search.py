@@ -2,8 +2,8 @@
 
 Candidates are those of :func:`iomodel.planning.layouts.default_layouts`. Each has the largest batch that keeps the
 targets: TTFT and TPOT never fall with the batch, so that the batch is found by bisection. On some devices, the best
-candidate has the most tokens per second on all of them; for a load, the fewest devices; else the most tokens per second
-and device. Candidates within 0.5 % take the fewer devices per replica.
+candidate has the most tokens per second on all of them; for a load, the fewest devices; else one device where it is a
+candidate, and else the most tokens per second and device. Candidates within 0.5 % take the fewer devices per replica.
 """
 
 from __future__ import annotations
@@ -157,7 +157,10 @@ def rated(
 
 
 def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
-    """Order the options of a search; equal rates go to the smaller replica."""
+    """Order the options of a search; equal rates go to the smaller replica.
+
+    A device without a count or a load is one device, where one holds the model and keeps the targets.
+    """
 
     def rate(option: LayoutRate) -> float:
         if wanted.load is not None:
@@ -168,6 +171,8 @@ def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
     if not listed:
         return []
     near = [option for option in listed if rate(option) * EQUAL >= rate(listed[0])]
+    if wanted.count is None and wanted.load is None:
+        near = [option for option in listed if option.devices == 1] or near
     best = min(near, key=lambda option: (option.devices // option.replicas, option.tpot or 0.0))
     return [best, *(option for option in listed if option is not best)]
 

@@ -52,8 +52,9 @@ def plan(
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
     Without a layout, the search of :mod:`iomodel.planning.layout_search` takes the one with the most tokens per second
-    that keeps the targets: on `count` devices, or the fewest devices for `load`, or else per device of one replica of
-    up to eight. Without `batch` or `clients`, the batch is the largest that fits and keeps the targets.
+    that keeps the targets: on `count` devices, or the fewest devices for `load`, or else on one device. Where one does
+    not hold the model, it is that of a replica of up to eight with the most tokens per second and device. Without
+    `batch` or `clients`, the batch is the largest that fits and keeps the targets.
 
     Parameters
     ----------

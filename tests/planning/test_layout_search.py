@@ -73,6 +73,22 @@ def test_one_question_has_one_number_of_devices(name, device, prompt, output, lo
     assert pools.devices == pools.steady.devices or "if one pool prefills and decodes" in str(pools).replace("\n", " ")
 
 
+@pytest.mark.parametrize(("name", "device"), [("llama-3.1-8b", "rtx4090"), ("qwen2.5-7b", "a10g"), (TINY, H100)])
+def test_a_device_is_one_device_where_it_holds_the_model(name, device):
+    asked = {"prompt": 1024, "output": 256}
+    found = plan(name, device, **asked)
+    assert (found.count, found.layout) == (1, Layout())
+    assert found.layouts[0].devices == 1 < max(other.devices for other in found.layouts)
+    assert simulate(name, device, load=1, requests=20, **asked).layout == found.layout
+
+
+def test_a_device_that_is_too_small_is_the_best_replica():
+    found = plan("llama-3.1-70b", H100, prompt=2048, output=512)
+    rates = [each.tokens_per_second_per_device for each in found.layouts]
+    assert found.count > 1
+    assert rates[0] * 1.005 >= max(rates)
+
+
 def test_pools_and_plan_agree_without_a_target_of_the_first_token():
     asked = {"prompt": 8192, "output": 512, "load": 20.0}
     pools = disaggregate("llama-3.1-70b", H100, H100, link=50e9, **asked)
