@@ -14,6 +14,7 @@ from iomodel.planning.engines import ASSUMED, GIB, STEP_HOST
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import NETWORK, Layout, has_experts
 from iomodel.planning.step.links import ACHIEVED, with_nodes
+from iomodel.planning.step.step_arguments import run_in
 from iomodel.workloads.dtypes import served
 
 LINKS = ("interconnect.per_direction", "interconnect.total", "interconnect.pcie_per_direction")
@@ -37,14 +38,16 @@ class Trust(NamedTuple):
 
 def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layout]) -> Trust:
     """List what answers for some devices and layouts assume, and leave out."""
-    tried, dtype = list(layouts), service.types.get("dtype") or served(service.model.dtype)
+    tried, given = list(layouts), service.types.get("dtype")
     assumed, left_out = {}, {}
     several, nodes = any(layout.devices > 1 for layout in tried), False
     for device in devices:
         name = device.label
         nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
+        dtype, usual = given or run_in(service.model, device), given or served(service.model.dtype)
         stated, left_out[name] = _of_rates(device, dtype)
-        assumed[name] = (*_of_engine(service.on(device), device), *stated, *_unsourced(device, dtype, several))
+        other = () if dtype == usual else (f"run in {dtype}, for {name} has no products in {usual}",)
+        assumed[name] = (*other, *_of_engine(service.on(device), device), *stated, *_unsourced(device, dtype, several))
     return Trust(tuple(_common(service, tried, nodes)), FrozenDict(assumed), FrozenDict(left_out))
 
 

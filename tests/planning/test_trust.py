@@ -82,6 +82,18 @@ def test_each_assumption_is_stated_where_it_is_made(changes: dict[str, Any], tex
     assert f"assumed: {text}" in as_text(answer, 250)
 
 
+@pytest.mark.parametrize("device", ["t4", "v100-sxm2-32gb"])
+def test_a_device_without_bf16_runs_a_model_in_fp16(device: str) -> None:
+    asked = {"prompt": 128, "output": 128, "batch": 1}
+    found = iomodel.plan("gpt2", device, **asked)
+    said = f"run in fp16, for {device} has no products in bf16"
+    assert said in found.assumed
+    given = iomodel.plan("gpt2", device, dtype="fp16", **asked)
+    assert (given.tpot, said in given.assumed) == (found.tpot, False)
+    assert iomodel.step("gpt2", device, q_len=1, kv_len=128).dtype == "fp16"
+    assert iomodel.step("gpt2", "a100-sxm4-80gb", q_len=1, kv_len=128).dtype == "bf16"
+
+
 def test_nothing_is_assumed_that_was_given() -> None:
     given = planned(FULL, engine=None, memory_utilization=0.8, overhead_bytes=0)
     assert given.assumed == ("0.6 ms of the host between steps",)

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from iomodel.common.validation import as_choice, as_integer, no_endless
 from iomodel.devices.device import Hardware
+from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
-from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, served
+from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, WIDE, served
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 
 TYPES = ("dtype", "weight_dtype", "linear_dtype", "kv_dtype")
@@ -84,7 +85,7 @@ def types_of(spec: ModelSpec, device: Hardware, asked: Mapping[str, Any]) -> dic
     dtype, weight_dtype, linear_dtype, kv_dtype = (asked.get(name) for name in TYPES)
     check_types(asked, WEIGHT_QUARTERS | WEIGHT_SIZE)
     check_cache(spec, kv_dtype)
-    activations = dtype or served(spec.dtype)
+    activations = dtype or run_in(spec, device)
     weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
     own = MULTIPLIED[weights] if weights in own_products(device) else activations
     return {
@@ -94,6 +95,20 @@ def types_of(spec: ModelSpec, device: Hardware, asked: Mapping[str, Any]) -> dic
         "expert_dtype": weight_dtype or spec.expert_dtype or weights,
         "kv_dtype": kv_dtype or spec.kv_dtype or activations,
     }
+
+
+def run_in(spec: ModelSpec, device: Hardware) -> str:
+    """Return the type that engines run a model in by default: fp16 in place of bf16 where a device lacks it.
+
+    As vLLM does, which then falls back from torch.bfloat16 to torch.float16 (vllm/config/model.py).
+
+    >>> from iomodel.devices.device import hardware
+    >>> from iomodel.models.registry import model
+    >>> run_in(model("llama-3-8b"), hardware("t4")), run_in(model("llama-3-8b"), hardware("a100-sxm4-80gb"))
+    ('fp16', 'bf16')
+    """
+    usual = served(spec.dtype)
+    return "fp16" if usual == WIDE and not has_rates(device, usual) and has_rates(device, "fp16") else usual
 
 
 def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
