@@ -150,7 +150,11 @@ MASK = [
         "NAME",
         MASKS,
     ),
-    option("window_left", "Visible keys to the left of the diagonal (unbounded).", "Mask"),
+    option(
+        "window_left",
+        "Visible keys to the left of the diagonal (unbounded); --sliding-window N is N - 1, causal.",
+        "Mask",
+    ),
     option("window_right", "Visible keys to the right of the diagonal (unbounded).", "Mask"),
     option("align", "Alignment of the diagonal: bottom-right (default) or top-left.", "Mask", "NAME", get_args(Align)),
     option("document_lengths", "Documents packed into the sequence, such as 512,1024,512.", "Mask", LENGTHS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from iomodel.errors import InputError, shown, synonyms
@@ -15,6 +16,10 @@ TOGETHER = ("tiles", "tile")
 """Options that stand for several, each with one number."""
 OF_CALLS, OF_PRODUCTS = ("--block-q", "--block-kv"), ("--block-m", "--block-n", "--block-k")
 """The options that these stand for."""
+LISTED = ("cu_seqlens", "cu_seqlens_q", "cu_seq_lens")
+"""Options with the offsets of documents, in place of their lengths."""
+SLIDING = ("sliding_window", "swa", "window", "window_size")
+"""Options with the number of keys that a query sees, itself the last, as `sliding_window` of a config.json."""
 VALUED = dict.fromkeys(("causal", "is_causal"), ("--mask", "causal"))
 """Options with their value that one word stands for."""
 
@@ -53,6 +58,10 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
         elif key in TOGETHER and options.issuperset(OF_CALLS):
             places = OF_PRODUCTS if _of_products(words) and options.issuperset(OF_PRODUCTS) else OF_CALLS
             written += _together(key, value if equals else rest.pop() if rest else "", places)
+        elif key in LISTED and "--document-lengths" in options:
+            written += ["--document-lengths", _lengths(key, value if equals else rest.pop() if rest else "")]
+        elif key in SLIDING and "--window-left" in options:
+            written += _window(key, value if equals else rest.pop() if rest else "")
         elif key in VALUED and VALUED[key][0] in options:
             written += VALUED[key]
         elif (synonyms.same(key, arguments) or key) in arguments:
@@ -82,6 +91,32 @@ def _together(key: str, value: str, places: Sequence[str]) -> list[str]:
         said = "queries x keys, as 128x64" if places is OF_CALLS else "rows, columns and depth, as 128x256x64"
         raise InputError(f"{key}: {shown(value)} given; allowed: {said} for {' and '.join(places)}")
     return [word for pair in zip(places, sizes, strict=False) for word in pair]
+
+
+def _lengths(key: str, value: str) -> str:
+    """Return the lengths between offsets.
+
+    >>> _lengths("cu_seqlens", "0,512,1536")
+    '512,1024'
+    """
+    offsets = re.split(r"[,\s]+", value.strip("[] "))
+    if len(offsets) < 2 or not all(map(str.isdecimal, offsets)):
+        raise InputError(f"{key}: {shown(value)} given; allowed: offsets from 0, such as 0,512,1536")
+    return ",".join(str(int(end) - int(start)) for start, end in pairwise(offsets))
+
+
+def _window(key: str, value: str) -> list[str]:
+    """Return the options of a window of some keys, the query's own the last.
+
+    >>> _window("sliding_window", "4096")
+    ['--window-left', '4095', '--window-right', '0']
+    """
+    if not value.isdecimal() or value == "0":
+        raise InputError(
+            f"{key}: {shown(value)} given; allowed: the keys that a query sees, itself the last, such as 4096; or "
+            "--window-left and --window-right"
+        )
+    return ["--window-left", str(int(value) - 1), "--window-right", "0"]
 
 
 def check_once(order: Iterable[Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -23,7 +23,7 @@ class Attention(Call, Shape):
     Parameters
     ----------
     q_len, head_dim : int
-        Queries per head [rows]; width of a row of Q and K [elements].
+        Queries per head, by default those of the documents of a mask [rows]; width of a row of Q and K [elements].
     batch, heads : int
         Sequences [-]; query heads [-].
     kv_heads, kv_len, value_dim : int, optional
@@ -65,11 +65,19 @@ class Attention(Call, Shape):
     (8192, 4, 2)
     >>> Attention(heads=128, kv_heads=1, q_len=1, kv_len=4096, head_dim=576, value_dim=512, latent=True).features
     ('latent',)
+    >>> Attention(head_dim=128, mask=Documents([512, 1024])).kv_len
+    1536
     """
 
     batch: Count = 1
     q_len: Count
     kv_len: Count = Field(default_factory=lambda data: data["q_len"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_long_as_documents(cls, data: Any) -> Any:
+        mask = data.get("mask") if isinstance(data, Mapping) else None
+        return {"q_len": mask.total, **data} if isinstance(mask, Documents) else data
 
     @model_validator(mode="after")
     def _mask_fits(self) -> Self:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel import InputError, IOModelError
+from iomodel import Attention, InputError, IOModelError
 from iomodel.nests import B_c, B_r, G, N_k, N_q
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
@@ -154,6 +154,13 @@ def test_both_orders_visit_the_same_pairs(shape: Shape) -> None:
     one, other = shape.counts(), shape.exchanged().counts()
     assert (one.pairs, one.area) == (other.pairs, other.area)
     assert (one.outer_rows, one.inner_rows) == (other.inner_rows, other.outer_rows)
+
+
+def test_a_call_is_as_long_as_its_documents() -> None:
+    mask = Documents([512, 1024])
+    assert Attention(head_dim=64, mask=mask) == Attention(q_len=1536, head_dim=64, mask=mask)
+    with pytest.raises(InputError, match="q_len"):
+        Attention(head_dim=64, mask="causal")
 
 
 def scaled_documents(mask: Documents, scale: int) -> Documents:
