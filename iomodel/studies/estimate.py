@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import AlgorithmLike, answering
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer, as_mapping
@@ -28,6 +29,7 @@ from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.level_traffic import level_traffic
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
+from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.window import open_ended
@@ -292,6 +294,14 @@ def _products(result: Estimate) -> Iterator[str]:
         yield result.rates.assumed_products
 
 
+def _splitting(result: Estimate) -> list[str]:
+    """Name the algorithm that splits the keys of a call of one query, unless it is that of an estimate."""
+    call = result.workload
+    if not isinstance(call, Attention) or call.q_len > 1 or "splits" in find_algorithm(result.algorithm).takes():
+        return []
+    return [f"splits of the keys ({each.name})" for each in answering(call) if "splits" in each.takes()][:1]
+
+
 def _idle(result: Estimate) -> Iterator[str]:
     """Warn of the longest kernel if it leaves SMs without a block."""
     units = result.rates.units
@@ -299,7 +309,8 @@ def _idle(result: Estimate) -> Iterator[str]:
     if longest is not None and units is not None and longest.blocks < units:
         blocks = "1 block" if longest.blocks == 1 else f"{longest.blocks:,} blocks"
         idle = units - longest.blocks
-        yield f"{longest.title}: {blocks} for {units:,} SMs, {idle:,} idle (more heads or sequences fill them)"
+        fill = " or ".join(["more heads or sequences", *_splitting(result)])
+        yield f"{longest.title}: {blocks} for {units:,} SMs, {idle:,} idle ({fill} fill them)"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {

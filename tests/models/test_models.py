@@ -59,6 +59,7 @@ ROUNDED = {  # as published, in billions: total and active
     "qwen2.5-72b": (72.7, 72.7),
     "qwen3-8b": (8.2, 8.2),
     "qwen3-1.7b": (1.7, 1.7),
+    "qwen3-4b": (4.0, 4.0),
     "qwen3.6-27b": (27, 27),
     "qwen3-32b": (32.8, 32.8),
     "qwen3-30b-a3b": (30.5, 3.3),

@@ -166,6 +166,15 @@ def test_names_of_devices_are_found_with_their_number():
     assert judged.notes[0] == "device l40s for '4xNVIDIA_L40S'"
 
 
+def test_the_whole_name_of_a_device_is_no_family(tmp_path):
+    run = json.loads((HERE / "vllm-l40s.json").read_text())
+    text = json.dumps(run).replace("4xNVIDIA_L40S", "NVIDIA H100 80GB HBM3")
+    (tmp_path / "run.json").write_text(text)
+    judged = judge_run(tmp_path / "run.json")
+    assert judged.hardware == "h100-sxm5"
+    assert not any("taken as" in line for line in judged.assumed)
+
+
 def test_rates_of_replicas_are_those_of_all():
     """Tokens are those of the requests, and all replicas together serve the load."""
     figures = {each.name: each.predicted for each in judge_run(HERE / "vllm-l40s.json").figures}
