@@ -1,4 +1,4 @@
-"""Elementwise kernels of a decoder layer: every element is loaded, used, stored.
+"""Elementwise kernels, of a decoder layer above all: every element is loaded, used, stored.
 
 The kernels are those launched by serving engines: a norm that also adds the residual, the rotation of queries and
 keys in place, the append to the cache, the activation of a gated MLP, the look-up of embeddings. The root mean square
@@ -89,6 +89,9 @@ def _combined() -> tuple[Statement, ...]:
 _TURN = (Load(turns), Load(slots), Load(queries), Store(queries), Load(keys), Store(cached_keys, held=keys))
 _APPEND = (Load(slots), Load(new_k), Store(cached_k, held=new_k))
 BODIES: dict[str, tuple[str, tuple[Statement, ...]]] = {
+    "copy": ("y = x", (Load(x), Store(y, held=x))),
+    "add": ("y = x + residual", (Load(x), Load(residual), Store(y, held=x))),
+    "softmax": ("y = softmax(x)", (Load(x), Exp(row, channel), Store(y, held=x))),
     "add_norm": (
         "residual += x; y = norm(residual) * gamma",
         (Load(x), Load(residual), Store(residual), Load(gamma), Store(y, held=x)),

@@ -87,7 +87,7 @@ def declare_sample() -> Iterator[Kernel]:
 _CITE = "Z. Ye and others, FlashInfer: Efficient and Customizable Attention Engine for LLM Inference Serving, "
 _CITE += "arXiv:2501.01005 (2025); github.com/flashinfer-ai/flashinfer, include/flashinfer/sampling.cuh"
 SOFTMAX = Algorithm(
-    name="softmax",
+    name="temperature_softmax",
     title="probs = softmax(logits / temperature)",
     cite=_CITE,
     answers="elementwise",

@@ -9,6 +9,7 @@ from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.common.display import Table
 from iomodel.nests.algorithm import Algorithm
 from iomodel.studies.comparison import approximations, footnotes, marked
+from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.workload_kinds import KINDS
 
 
@@ -32,6 +33,8 @@ def overview() -> Table:
     columns = ("name", "of", "title", "directions", "options", "paper")
     names = _names()
     rows, notes = [_row(name) for name in names], footnotes(approximations(names))
+    beside = ", ".join(list_algorithms(Elementwise.operation))
+    notes = [*notes, f"kernels of rows, for cost and estimate with --rows and --channels: {beside}"]
     return Table(f"{len(names)} algorithms", columns, rows, notes, extra=("paper", "of"))
 
 

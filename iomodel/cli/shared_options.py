@@ -222,6 +222,10 @@ OF_LOSS = [
     option("vocab_size", "Words of a vocabulary; with it, a cross-entropy in place of a layer.", "Cross-entropy"),
     switch("gradients", "Make dX and dW with the losses.", "Cross-entropy"),
 ]
+OF_ROWS = [
+    option("channels", "Width of a row of copy, add, softmax, norm, activation and other kernels of rows.", "Rows"),
+    option("others", "A second width of such a kernel, as of V in append (1).", "Rows"),
+]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),
     option("key_heads", "Heads of Q and K, a divisor of --heads (--heads).", "Recurrence"),
@@ -229,7 +233,7 @@ RECURRENT = [
     switch("delta", "The delta rule.", "Recurrence"),
     switch("stateful", "Load the state before the first position, store that after the last.", "Recurrence"),
 ]
-WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *OF_MLP, *OF_LOSS, *RECURRENT]
+WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *OF_MLP, *OF_LOSS, *OF_ROWS, *RECURRENT]
 """Fields of a call with numbers."""
 OF_LAYER = [
     switch("gated", "A linear layer or an MLP makes two products of one X.", "Features"),

@@ -18,6 +18,7 @@ from iomodel.errors.synonyms import same
 from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
+from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.mlp import MLP, Experts
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Shape, Workload
@@ -45,6 +46,8 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     answers = None if algorithm is None else find_algorithm(algorithm).answers
     if answers in UNMASKED:
         return _unmasked(UNMASKED[answers], arguments)
+    if answers == Elementwise.operation:
+        return _unmasked(Elementwise, arguments)
     if answers == "attention" and any(_typed(arguments, name) for name in ("q_len", "q_lens", "head_dim")):
         _own_fields(str(algorithm), arguments)
         return _call(arguments, algorithm)
@@ -82,7 +85,8 @@ def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:
     for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields, *others):
         if name not in kind.model_fields and _typed(arguments, name):
             allowed = ", ".join(kind.model_fields)
-            raise InputError(f"{name}: given for {NOUNS[kind.operation]}; allowed: {allowed}")
+            noun = NOUNS.get(kind.operation, "a kernel of rows")
+            raise InputError(f"{name}: given for {noun}; allowed: {allowed}")
     fields = {name: arguments[name] for name in kind.model_fields if _typed(arguments, name)}
     return kind(
         **{

@@ -97,7 +97,7 @@ def pointwise_cost(
     ----------
     name : str
         "norm", "add_norm", "rotary", "rotary_append", "append", "append_latent", "gated_activation", "activation",
-        "embedding", "combine_experts", "softmax" or "sample", and the others of ``list_algorithms("elementwise")``.
+        "embedding", "combine_experts", "softmax", "sample", and the others of ``list_algorithms("elementwise")``.
     rows, channels, others, angles, dtype, kv_dtype :
         Fields of :class:`iomodel.workloads.elementwise.Elementwise`.
 

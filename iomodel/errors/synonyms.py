@@ -63,6 +63,7 @@ SAME = {
     "page_size": "kv_block_size page_block_size",
     "vocab_size": "vocab vocabulary vocabulary_size n_vocab num_classes",
     "rows": "tokens num_tokens n_tokens",
+    "channels": "columns cols n_cols in_features",
     "in_features": "hidden_size d_model n_embd embed_dim",
     "hidden_features": "intermediate_size d_ff ffn_hidden_size ffn_dim",
     # tiles and kernels
@@ -140,6 +141,13 @@ LIKELY = {
     "chunked_scan": "gla deltanet gated_deltanet gated_delta_net kda lightning_attention retnet",
     "linear_transformer chunked_scan": "linear_attention",
     "gemm": "linear matmul mm",
+    "norm": "rmsnorm rms_norm",
+    "layer_norm": "layernorm",
+    "activation": "gelu silu relu sigmoid exp",
+    "gated_activation": "swiglu silu_and_mul geglu",
+    "rotary": "rope",
+    "copy": "memcpy clone elementwise",
+    "add": "vector_add vecadd axpy residual",
     "fused_mlp split_mlp": "moe ffn mlp swiglu experts mixture_of_experts moe_layer grouped_gemm",
     "gemm split_mlp": "gemv matvec mv",
     "nvfp4 mxfp4": "fp4 float4 e2m1",
@@ -179,8 +187,7 @@ ABSENT = {
     "fp4 float4 e2m1": "4-bit types are those of K and V (kv_dtype) and of weights (weight_dtype)",
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",
-    "rmsnorm rms_norm layernorm layer_norm norm rope rotary softmax gelu silu relu dropout embedding": "a pass beside "
-    "attention, counted in a step of a model (iomodel step) and in a program (iomodel.torch.TrafficMode)",
+    "dropout": "a pass beside attention, counted in a program (iomodel.torch.TrafficMode)",
     "sliding_window window window_size attention_window swa": "a window is a mask, such as Window(left=1023, right=0)",
     "torch testing": "a room of the library for Python, without a command",
 }

@@ -145,6 +145,9 @@ def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, othe
         same(cost(name), run, sizes, kv)
 
     x, y, gamma = DRAW(shape), DRAW(shape), DRAW(channels)
+    judged("copy", kernels.copy(x), y=x)
+    judged("add", kernels.add(x, y), y=x + y)
+    judged("softmax", kernels.softmax(x), y=np.exp(x) / np.sum(np.exp(x), axis=1, keepdims=True))
     judged("norm", kernels.norm(x, gamma), y=x / np.sqrt(np.mean(x**2, axis=1, keepdims=True)) * gamma)
     shift = DRAW(channels)
     centred = x - np.mean(x, axis=1, keepdims=True)

@@ -31,7 +31,7 @@ def test_probabilities_move_what_they_count(rows: int, words: int, data: st.Data
     run = softmax(logits, heat, splits)
     weights = np.exp(logits / heat[:, None])
     np.testing.assert_allclose(run.outputs["probs"], weights / weights.sum(axis=1, keepdims=True))
-    same(cost("softmax", Elementwise(rows=rows, channels=words), splits=splits), run)
+    same(cost("temperature_softmax", Elementwise(rows=rows, channels=words), splits=splits), run)
 
 
 def allowed(probs: np.ndarray, top_k: int, top_p: float) -> set[int]:
@@ -62,6 +62,6 @@ def test_draws_read_at_most_what_they_count(words: int, data: st.DataObject) -> 
 def test_rounds_and_splits_are_checked() -> None:
     call = Elementwise(rows=2, channels=5)
     with pytest.raises(InputError, match="splits: 6 given; allowed: up to 5, the words"):
-        cost("softmax", call, splits=6)
+        cost("temperature_softmax", call, splits=6)
     with pytest.raises(InputError, match="rounds: 0 given"):
         cost("sample", call, rounds=0)

@@ -1,5 +1,7 @@
 """The elementwise kernels of a decoder layer, a row at a time on the counting machine."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from iomodel.testing.machine import FloatArray, Machine, Run
@@ -84,6 +86,45 @@ def activation_backward(gate: FloatArray, dhidden: FloatArray, up: FloatArray | 
         hbm.store("dgate", i, rows["dhidden"] * slope * (1.0 if up is None else rows["up"]))
         sram.free()
     return machine.result(**{f"d{name}": hbm.arrays[f"d{name}"] for name in names})
+
+
+def copy(x: FloatArray) -> Run:
+    return _of_rows(x, lambda row, machine: row)
+
+
+def add(x: FloatArray, residual: FloatArray) -> Run:
+    machine = Machine(x=x, residual=residual)
+    hbm, sram = machine.hbm, machine.sram
+    hbm.alloc("y", x.shape)
+    for i in range(len(x)):
+        row, rest = (sram.alloc(name, (x.shape[1],), "io") for name in ("x", "residual"))
+        row[:], rest[:] = hbm.load("x", i), hbm.load("residual", i)
+        hbm.store("y", i, row + rest)
+        sram.free()
+    return machine.result(y=hbm.arrays["y"])
+
+
+def softmax(x: FloatArray) -> Run:
+    """The exponentials of a row without its maximum, divided by their sum."""
+
+    def normalised(row: FloatArray, machine: Machine) -> FloatArray:
+        powers = machine.exp(row - np.max(row))
+        return powers / np.sum(powers)
+
+    return _of_rows(x, normalised)
+
+
+def _of_rows(x: FloatArray, function: Callable[[FloatArray, Machine], FloatArray]) -> Run:
+    """A function of each row, which stays on chip."""
+    machine = Machine(x=x)
+    hbm, sram = machine.hbm, machine.sram
+    hbm.alloc("y", x.shape)
+    for i in range(len(x)):
+        row = sram.alloc("x", (x.shape[1],), "io")
+        row[:] = hbm.load("x", i)
+        hbm.store("y", i, function(row, machine))
+        sram.free()
+    return machine.result(y=hbm.arrays["y"])
 
 
 def layer_norm(x: FloatArray, gamma: FloatArray, beta: FloatArray) -> Run:
