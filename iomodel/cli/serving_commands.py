@@ -146,7 +146,7 @@ def _passed_over(model: Any) -> str:
 
 
 @with_options(
-    of(STEP, "Step", "batch q_len kv_len logits shared_keys", q_len="New tokens per sequence (1).",
+    of(STEP, "Step", "batch q_len kv_len logits shared_keys prompt_tokens", q_len="New tokens per sequence (1).",
        kv_len="Keys per sequence, the new tokens included (of a prefill, --q-len)."),
     [DEVICE],
     LAYOUT.options,

@@ -26,6 +26,7 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 0,
     "logits": "last",
     "shared_keys": 0,
+    "prompt_tokens": 0,
     "parameters": DEFAULT,
 }
 """Defaults of options other than None."""
@@ -234,6 +235,8 @@ class StepChoices(TypedDict, total=False):
     shared_keys : int
         First keys that all sequences share. Attention without windows, chunks, indexers or latents then reads them once
         (cascade attention) where that is faster [tokens].
+    prompt_tokens : int
+        Tokens of a prompt that the step processes beside its sequences, as engines with chunked prefills do [tokens].
     parameters : Parameters
         Parameters of the time model other than the device's figures.
     """
@@ -241,6 +244,7 @@ class StepChoices(TypedDict, total=False):
     logits: Literal["last", "all", "none"]
     routing: Sequence[int] | None
     shared_keys: int
+    prompt_tokens: int
     parameters: Parameters
 
 

@@ -401,3 +401,20 @@ def test_new_tokens_alone_are_a_prefill() -> None:
     assert step(LLAMA, H100, batch=2, q_len=512) == step(LLAMA, H100, batch=2, q_len=512, kv_len=512)
     with pytest.raises(InputError, match="kv_len: None given"):
         step(LLAMA, H100, batch=2, q_len=1)
+
+
+def test_tokens_of_a_prompt_share_everything_but_attention() -> None:
+    asked = {"batch": 64, "q_len": 1, "kv_len": 2048}
+    mixed, decoding = step("llama-3.1-8b", H100, prompt_tokens=512, **asked), step("llama-3.1-8b", H100, **asked)
+    prompt = step("llama-3.1-8b", H100, q_len=512)
+    rows = step("llama-3.1-8b", H100, batch=576, q_len=1, kv_len=1, logits="none")
+    assert mixed.attention_seconds == pytest.approx(decoding.attention_seconds + prompt.attention_seconds)
+    assert mixed.linear_seconds - mixed.output_seconds < rows.linear_seconds < mixed.linear_seconds
+    assert max(decoding.seconds, prompt.seconds) < mixed.seconds < decoding.seconds + prompt.seconds
+    assert step("llama-3.1-8b", H100, prompt_tokens=0, **asked) == decoding
+    assert mixed.tokens_per_second == pytest.approx(576 / mixed.stage_seconds)
+
+
+def test_tokens_of_a_prompt_beside_latents_are_refused() -> None:
+    with pytest.raises(InputError, match="prompt_tokens: 8 given; allowed: 0, but for models with plain attention"):
+        step("deepseek-v3", H100, kv_len=64, q_len=1, prompt_tokens=8)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -93,6 +94,7 @@ def step(
     keys = queries if kv_len is None and queries > 1 else as_integer("kv_len", kv_len)
     if keys < queries:
         raise InputError(f"kv_len: {keys} given; allowed: from q_len = {queries} up, because new tokens are keys too")
+    mixed = as_integer("prompt_tokens", options["prompt_tokens"], least=0)
     shared_prefix = as_integer("shared_keys", options["shared_keys"], least=0)
     if shared_prefix > keys - queries:
         raise InputError(f"shared_keys: {shared_prefix} given; allowed: up to kv_len - q_len = {keys - queries}")
@@ -113,7 +115,7 @@ def step(
         q_len=-(-queries // shared.context_parallel),
         kv_len=keys,
         page_size=options.get("page_size"),
-        routing=check_routing(spec, options.get("routing"), sequences * queries),
+        routing=check_routing(spec, options.get("routing"), sequences * queries + mixed),
         shared_keys=shared_prefix,
         block_scales=spec.dtype == "fp8",
         lora=options.get("lora"),
@@ -121,7 +123,9 @@ def step(
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
-    parts, longest = _timed(spec, at, logits)
+    if mixed:
+        _check_mixed(spec, shared, mixed)
+    parts, longest = _timed(spec, at, logits, mixed)
     return StepTime(
         model=spec,
         hardware=device,
@@ -129,6 +133,7 @@ def step(
         batch=sequences,
         q_len=queries,
         kv_len=keys,
+        prompt_tokens=mixed,
         dtype=at.dtype,
         linear_dtype=at.linear_dtype,
         weight_dtype=at.weight_dtype,
@@ -164,11 +169,30 @@ def _check_divided(layout: Layout, queries: int, keys: int, shared: int) -> None
         )
 
 
-def _timed(spec: ModelSpec, at: StepSetting, logits: Logits) -> tuple[tuple[StepPart, ...], float]:
-    """Time the parts of a step, and its longest stage [s]."""
-    rank_products(at, lambda asking: _parts(spec, asking, logits))
-    layers, first, last = _parts(spec, at, logits)
-    sent = dict(_sends(at))
+def _check_mixed(spec: ModelSpec, layout: Layout, tokens: int) -> None:
+    """Raise InputError for tokens of a prompt beside others, where more than attention depends on a sequence."""
+    alike = all(
+        layer.recurrent is None and layer.attention is not None and not layer.attention.latent
+        and layer.attention.indexer is None
+        for layer in spec.counted
+    )  # fmt: skip
+    if not alike or max(layout.data_parallel, layout.context_parallel, layout.decode_context_parallel) > 1:
+        raise InputError(
+            f"prompt_tokens: {tokens} given; allowed: 0, but for models with plain attention in every layer whose "
+            "ranks divide no sequences"
+        )
+
+
+def _timed(spec: ModelSpec, at: StepSetting, logits: Logits, prompt: int = 0) -> tuple[tuple[StepPart, ...], float]:
+    """Time the parts of a step, with the tokens of a prompt beside its sequences, and its longest stage [s]."""
+    together = replace(at, batch=at.tokens + prompt, q_len=1, kv_len=1) if prompt else at
+    rank_products(together, lambda asking: _parts(spec, asking, logits))
+    layers, first, last = _parts(spec, together, logits)
+    if prompt:
+        alone = replace(at, batch=1, q_len=prompt, kv_len=prompt, shared_keys=0)
+        layers = {layer: _mixed(parts, layer, at, alone) for layer, parts in layers.items()}
+        last = last if logits == "all" else list(_after(spec, replace(together, batch=at.batch + 1), logits))
+    sent = dict(_sends(together))
     counted = [(first, 1), *((layers[layer], times) for layer, times in spec.counted.items()), (last, 1)]
     parts: Counter[Part] = Counter()
     for group, times in (*counted, *(([part], times) for part, times in sent.items())):
@@ -182,6 +206,18 @@ def _timed(spec: ModelSpec, at: StepSetting, logits: Logits) -> tuple[tuple[Step
     stages[0] += seconds_of(first)
     stages[-1] += seconds_of(last)
     return listed, max(stages) + max(seconds_of([part]) for part in sent)
+
+
+def _mixed(parts: Iterable[Part], layer: DecoderLayer, at: StepSetting, prompt: StepSetting) -> list[Part]:
+    """Replace the attention of a layer by that of the sequences and that of a prompt; the rest takes all rows."""
+    told = ((at, ""), (prompt, " of the prompt"))
+    calls = [
+        (f"{name}{whose}", kind, span)
+        for setting, whose in told
+        for name, kind, span in layer_parts(layer, setting)
+        if kind == "attention"
+    ]
+    return [*(part for part in parts if part[1] != "attention"), *calls]
 
 
 def _parts(

@@ -77,6 +77,8 @@ class StepTime(Result, Tabular):
     ----------
     batch, q_len, kv_len : int
         Sequences on all ranks [-]; new tokens per sequence [tokens]; keys per sequence [rows].
+    prompt_tokens : int
+        Tokens of a prompt that are processed beside them [tokens].
     seconds : float
         Latency of a step, from the first layer to the last [s].
     stage_seconds : float
@@ -110,6 +112,7 @@ class StepTime(Result, Tabular):
     seconds: float
     stage_seconds: float
     parts: tuple[StepPart, ...]
+    prompt_tokens: int = 0
 
     def _of(self, kind: Kind) -> float:
         return sum(part.seconds for part in self.parts if part.kind == kind)
@@ -175,7 +178,7 @@ class StepTime(Result, Tabular):
     @property
     def tokens_per_second(self) -> float:
         """New tokens of all ranks per second with a full pipeline [tokens/s]."""
-        return self.batch * self.q_len / self.stage_seconds
+        return (self.batch * self.q_len + self.prompt_tokens) / self.stage_seconds
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per part of the step."""
@@ -187,6 +190,7 @@ class StepTime(Result, Tabular):
             f"{self.model.title} on {self.layout.devices} x {self.hardware.name}: {self.batch} sequences, "
             f"{self.q_len} new tokens, {self.kv_len} keys"
         )
+        title += f"; {self.prompt_tokens:,} tokens of a prompt" if self.prompt_tokens else ""
         table = Table.of(title, StepPart, self.parts)
         return [table.with_rows([("all", "", "", *cells(self, columns_of(StepPart)[3:]))])]
 
