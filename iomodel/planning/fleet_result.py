@@ -148,10 +148,15 @@ class Fleet(Result, Tabular):
         return [table, Table.of("targets missed", Refusal, self.refused), *trusted]
 
     def _at_even_arrivals(self) -> list[str]:
-        """Say how many devices even arrivals need, where random ones need others."""
+        """Say how many devices even arrivals need, where random ones need others, or why a plan has another layout."""
         even = self.steady
-        if even is None or even.devices == self.best.devices:
+        if even is None or (even.devices, even.layout) == (self.best.devices, self.best.layout):
             return []
+        if even.devices == self.best.devices:
+            return [
+                f"note: of as many devices, plan takes the smaller replica ({layout_text(even.layout)}), a fleet the "
+                "one with the least TPOT"
+            ]
         return [
             f"note: {even.devices:,} devices ({layout_text(even.layout)}) if requests arrive evenly, as in plan and "
             f"pareto; random arrivals queue, and need room for {self.best.operating.in_flight:,.0f} in flight and more"

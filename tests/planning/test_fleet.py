@@ -370,3 +370,13 @@ def test_a_device_in_a_file_has_its_price(tmp_path):
         shlex.split("fleet llama-3-8b --load 1 --prompt 9 --output 9 --ttft 5 --tpot 1 --price t4=1 --price t4=2")
     )
     assert code == 2
+
+
+def test_a_layout_that_a_plan_would_not_take_is_explained():
+    asked = {"load": 8, "prompt": 2048, "output": 256, "ttft": 1, "tpot": 0.05}
+    found = fleet("llama-3.1-70b", "b200", **asked)
+    planned = plan("llama-3.1-70b", "b200", **asked)
+    assert (found.best.devices, found.steady.layout) == (planned.count, planned.layout)
+    assert found.best.layout != planned.layout
+    assert "plan takes the smaller replica (one device), a fleet the one with the least TPOT" in str(found)
+    assert any("takes the least TPOT of as many" in text for text in planned.assumed)
