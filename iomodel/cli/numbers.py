@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import typer
+
 from iomodel.common.input_files import readable
 from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, count, per_cent
 from iomodel.common.units import UnitKind
@@ -15,7 +17,7 @@ LARGEST_TEXT = 64 * 2**20
 
 
 def integer(field: str, text: str) -> int:
-    """Parse an integer in digits, or with a suffix: 8k is 8,000, 8K is 8,192.
+    """Parse an integer in digits, or with a suffix: 8k is 8,000, which stderr says, and 8K 8,192, as vLLM reads them.
 
     >>> integer("q_len", "8K"), integer("q_len", "8k")
     (8192, 8000)
@@ -23,6 +25,9 @@ def integer(field: str, text: str) -> int:
     if _DIGITS.fullmatch(text):
         return int(text)
     if isinstance(number := count(text), int):
+        if text.endswith("k"):
+            binary = f"; {text[:-1]}K is {count(text.upper()):,}" if isinstance(count(text.upper()), int) else ""
+            typer.echo(f"note: {field}: {text} is {number:,}{binary}", err=True)
         return number
     raise InputError(f"{field}: {shown(text)} given; allowed: an integer in digits{_nearest(text)}")
 

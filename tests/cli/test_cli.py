@@ -298,6 +298,13 @@ def test_letters_that_a_process_declares_are_no_options():
     assert fresh["MEANINGS"] == MEANINGS
 
 
+def test_a_thousand_is_told_from_1024(run, answer):
+    code, out, err = run("cost standard --q-len 1k --head-dim 64")
+    assert (code, err) == (0, "note: q_len: 1k is 1,000; 1K is 1,024\n")
+    assert out == answer("cost standard --q-len 1000 --head-dim 64")
+    assert answer("cost standard --q-len 1K --head-dim 64") == answer("cost standard --q-len 1024 --head-dim 64")
+
+
 def test_every_option_says_what_it_does_and_who_takes_it(answer):
     found = [known for known in discovered().values() if known.answers != "elementwise"]  # which have no command
     options = {name for known in found for name in known.options} | {"packed"}

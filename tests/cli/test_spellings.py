@@ -137,6 +137,7 @@ HINTED = {
     f"tiles flash2 {CALL} --tensor-paralel 2": "--tensor-paralel: no option of iomodel tiles",
     "plan llama-3-8b --tensor-paralell 2": "did you mean --tensor-parallel?",
     # of newcomers
+    f"train llama-3-8b {H100} --count 8": "did you mean --data-parallel?",
     "plan llama-3-8b --context-length 8192": "did you mean --prompt?",
     "cost gemm --m 1024": "did you mean --rows",
     "cost gemm --n 1024": "did you mean --q-len or --out-features?",
