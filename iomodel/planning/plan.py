@@ -14,6 +14,7 @@ from iomodel.errors import InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.checked_numbers import as_price, as_real, as_targets
+from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, rated, unkept
 from iomodel.planning.layouts import no_room
 from iomodel.planning.plan_result import Plan
@@ -137,7 +138,7 @@ def plan(
         speculation=served.speculation,
         lora=served.lora,
         page_size=served.page_size,
-        assumed=(*ignored, *_assumed(wanted), *assumed),
+        assumed=(*ignored, *_assumed(wanted), *_too_small(served, device, wanted, asked.layout), *assumed),
         left_out=left_out,
         sensitivities=sensitivities(served, device, fixed, replicas) if sensitivity else (),
         engine=None if served.engine is None else served.engine.name,
@@ -194,6 +195,15 @@ def _assumed(wanted: Wanted) -> tuple[str, ...]:
         if wanted.load
         else ()
     )
+
+
+def _too_small(service: Service, device: Hardware, wanted: Wanted, layout: Layout | None) -> tuple[str, ...]:
+    """Say of a device that was named without a count why the answer is for several, where its memory decides."""
+    if layout is not None or service.devices == 1 or wanted.count is not None or wanted.load is not None:
+        return ()
+    alone = service.laid_out(Layout()).memory(device)
+    short = f"{gigabytes(alone.missing)} are missing for one request"
+    return () if alone.fits else (f"{service.devices} devices, for one does not hold the model: {short}",)
 
 
 def _better(service: Service, device: Hardware, wanted: Wanted, reached: Figures) -> LayoutRate | None:

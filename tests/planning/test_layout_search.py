@@ -86,6 +86,9 @@ def test_a_device_that_is_too_small_is_the_best_replica():
     found = plan("llama-3.1-70b", H100, prompt=2048, output=512)
     rates = [each.tokens_per_second_per_device for each in found.layouts]
     assert found.count > 1
+    said = f"{found.count} devices, for one does not hold the model: "
+    assert any(text.startswith(said) for text in found.assumed)
+    assert not any("one does not hold" in text for text in plan("llama-3-8b", H100, prompt=64, output=8).assumed)
     assert rates[0] * 1.005 >= max(rates)
 
 
