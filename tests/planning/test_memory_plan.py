@@ -23,7 +23,6 @@ def test_memory_alone_is_that_of_a_plan(engine):
     ("model", "device", "kind"),
     [
         ("qwen3-8b", "p40", MissingRateError),
-        ("qwen3-8b", "t4", MissingRateError),
     ],
 )
 def test_what_has_no_time_has_memory(model, device, kind, capsys):
