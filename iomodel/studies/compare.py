@@ -88,7 +88,11 @@ def _told(answer: Estimate) -> tuple[object, ...]:
 def having(implementation: str, algorithms: Sequence[AlgorithmLike]) -> list[AlgorithmLike]:
     """Select the algorithms that have an implementation; UnknownNameError if none has."""
     names = {name: [known.name for known in find_algorithm(name).implementations] for name in algorithms}
-    chosen = [name for name in algorithms if implementation_name(implementation, find_algorithm(name)) in names[name]]
+    chosen = [
+        name
+        for name in algorithms
+        if isinstance(implementation, str) and implementation_name(implementation, find_algorithm(name)) in names[name]
+    ]
     if not chosen:
         known = sorted({known for each in names.values() for known in each})
         raise UnknownNameError("implementation", implementation, [*known, TEXTBOOK.name])

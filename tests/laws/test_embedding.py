@@ -379,7 +379,7 @@ def test_caches_are_bounded() -> None:
         if hasattr(cache, "cache_info") and cache.cache_info().maxsize is None
     }
     finite = {"algorithms.discovered", "algorithms.announced", "algorithms.kernel_names", "algorithms._kernels_folded",
-              "algorithms.replacing",
+              "algorithms.replacing", "algorithms._aliases",
               "devices.device._names", "devices.device._shipped",
               "models.registry._names", "models.registry._shipped",
               "counting.evaluation.engine_choice.numba_is_there", "plots.canvas._figure_class",
