@@ -16,6 +16,8 @@ A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
 R = Symbol("R", integer=True)
 """Elements of dQ, dK and dV, less those of O in rows that take part, over all batches and heads."""
+Z = Symbol("Z", integer=True, nonnegative=True)
+"""Elements of O of a backward pass in rows that take part, over all batches and heads."""
 G = Symbol("G", integer=True, positive=True)
 """Groups of heads that share their keys, over all batches."""
 L = Symbol("L", integer=True, nonnegative=True)
@@ -47,9 +49,9 @@ FORMULAS: dict[str, Expr] = {
         2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A, formed((d + d_v) ** 2), stayed((d + d_v) ** 2)
     ),
     "exact-backward": Max(
-        formed((2 * d + d_v) * (2 * d + 2 * d_v)),
+        formed((2 * d + d_v) * (2 * d + 2 * d_v)) + Z,
         formed((2 * d + d_v) * (2 * d + 2 * d_v) + d * (d + d_v)).subs(M, M + 1) - R,
-        A * (Rational(1299, 250) * d + 4 * d_v) / sqrt(M) - Rational(111, 25) * A - 2 * M,
+        A * (Rational(1299, 250) * d + 4 * d_v) / sqrt(M) - Rational(111, 25) * A - 2 * M + Z,
     ),
     "recomputed": formed(d**2 + 2 * d * d_v + d_v),
     "recomputed-backward": formed((d + d_v) * (3 * d + d_v) + (d + 1) * d_v),
@@ -63,7 +65,7 @@ FORMULAS: dict[str, Expr] = {
 
 
 def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
-    """Compile compulsory elements and bytes, visible pairs, and elements of gradients less those of O."""
+    """Compile compulsory elements and bytes, visible pairs, and elements of gradients less those of O, and of O."""
     view = View(mask)
     queries, all_keys = Tiled(N_q), Tiled(N_k)
     seeing = H * view.visits(query, queries, key, all_keys).live_outer_rows
@@ -78,4 +80,4 @@ def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
         outputs += H * N_q * d_v
     keys = seen * (d if latent else d + d_v)
     sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + b_kv * keys / 32)]
-    return compile_formulas([*sizes, B * H * view.visible_pairs, B * (gradients - read)], (), ())
+    return compile_formulas([*sizes, B * H * view.visible_pairs, B * (gradients - read), B * read], (), ())

@@ -41,6 +41,8 @@ class Pairs:
     value_width: int
     gradients: int = 0
     """The elements of dQ, dK and dV of a backward pass, less those of O, which D is made of."""
+    outputs: int = 0
+    """Those of O."""
     groups: Sequence[tuple[int, int]] = ()
     """Groups of heads that share their keys, in the order of pairs: how many so far, and minus the pairs of each."""
     rows: int = 0
@@ -187,7 +189,7 @@ def _exact(w: Pairs, size: int) -> int:
 def _exact_backward(w: Pairs, size: int) -> int:
     once = formed(w, index_pairs("exact-backward", w), size)
     twice = formed(w, index_pairs_twice(w), size + 1) - w.gradients
-    return max(once, twice, created_backward(w, size))
+    return max(once + w.outputs, twice, created_backward(w, size) + w.outputs)
 
 
 def _row_atomic_backward(w: Pairs, size: int) -> int:

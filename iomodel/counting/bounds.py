@@ -39,7 +39,8 @@ for scores. Arrivals weigh more than Y - max(e, e') in all phases but the first,
 both ends of this range. For large M: A P e e' / M bytes, where the bound in elements, times w, gives A P w^2 / M.
 
 The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
-once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key.
+once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key; a load of each
+element of O, of which D is made, comes on top.
 
 *Outputs that stay* (class "exact"): where L rows see keys of T elements each, key units have D' indices (D, or d where
 V is a part of K), kappa = T - M - Y and phi = M / (2 kappa) < 1, also
@@ -105,8 +106,8 @@ Backward (class "exact-backward") at least
 
 .. math:: \frac{A (3 \sqrt 3\, d + 4 d_v)}{\sqrt M} - 4.44 A - 2 M
 
-accesses are needed: the same with five products, of which q k, dS k and dS q share operands, and a phase forms at most
-2 / sqrt(3) times as many of them (`docs/paper.md`, Theorem 10).
+accesses and those loads of O are needed: the same with five products, of which q k, dS k and dS q share operands, and a
+phase forms at most 2 / sqrt(3) times as many of them (`docs/paper.md`, Theorem 10).
 
 **row-atomic** (class "row-atomic": rows of Q, K, V and O move whole, in any order):
 
@@ -213,7 +214,7 @@ class Bound(Record):
 
 @lru_cache(maxsize=256)
 def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
-    """Return compulsory elements and bytes, visible pairs, and gradients less O [elements], compiled for a call."""
+    """Return compulsory elements and bytes, visible pairs, gradients less O and O [elements], compiled for a call."""
 
     def build() -> Formulas:
         from iomodel.counting.bound_formulas import compiled_counts
@@ -324,7 +325,7 @@ def lower_bounds(
     return bounds
 
 
-Numbers = tuple[int, int, int, int, int, tuple[tuple[int, int], ...], int, int]
+Numbers = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...], int, int]
 """The fields of :class:`Pairs` but for the number of processors."""
 
 
@@ -333,7 +334,7 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         calls = [call] if isinstance(call, Attention) else call.sequences
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, 0, 0, 0, (), 0, 0)
+        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, 0, 0, 0, 0, (), 0, 0)
     # Neither tiles nor exact algorithms change it.
     known: tuple[Bound, Numbers] | None = call.memo.get("compulsory")
     if known is None:
@@ -345,7 +346,7 @@ def _counted(call: Attention | VarlenAttention) -> tuple[Bound, Numbers]:
     calls, kind = [call] if isinstance(call, Attention) else call.sequences, kind_of(call)
     formulas = counts_of(kind.mask, kind.direction, call.latent)
     sizes = [formulas.scalars(sequence, (), ()) for sequence in calls]
-    elements, size, pairs, gradients = map(sum, zip(*sizes, strict=True))
+    elements, size, pairs, gradients, read = map(sum, zip(*sizes, strict=True))
     heads = calls[0].batch * calls[0].kv_heads
     each = sorted(-one[2] // heads for one in sizes)
     groups = tuple((heads * number, pairs) for number, pairs in enumerate(each, 1))
@@ -354,7 +355,7 @@ def _counted(call: Attention | VarlenAttention) -> tuple[Bound, Numbers]:
     widths = call.head_dim, 0 if call.latent else call.value_dim, call.value_dim
     least_keys = min(single.kv_len for single in calls)
     return Bound("compulsory", elements, size), (
-        pairs, *widths, gradients, groups, sum(rows) if full else 0, least_keys,
+        pairs, *widths, gradients, read, groups, sum(rows) if full else 0, least_keys,
     )  # fmt: skip
 
 

@@ -277,6 +277,18 @@ def test_gradients_that_return_pay_twice(width: int, length: int, size: int, lea
     assert iomodel.lower_bounds(w, sram_elements=size)["exact-backward"].elements == least + read
 
 
+@pytest.mark.parametrize(("length", "size"), [(4096, 2**20), (4096, 256)])
+def test_loads_of_o_come_on_top_of_what_has_an_index_or_is_created(length: int, size: int) -> None:
+    """12 A d^2 / M and 15 M / 16 of one head near the size of the memory, and phases of 2 M loads and creations."""
+    pairs, width = length**2, 128
+    phases = ceil(pairs * (3 * sqrt(3) * width / 2 + 2 * width - Fraction(61, 50) * sqrt(size)) / size**1.5) - 1
+    near = Fraction(12 * pairs * width**2, size) + Fraction(15 * size, 16)
+    least = ceil(near) if size > width**2 else 2 * size * phases - 2 * pairs
+    w = iomodel.Attention(q_len=length, head_dim=width, direction="backward")
+    found = iomodel.lower_bounds(w, sram_elements=size)["exact-backward"].elements
+    assert found == pytest.approx(least + length * width, rel=0 if size > width**2 else 1e-4)  # 4e-4 of it
+
+
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @given(data=st.data(), size=st.integers(16, 60_000))
 def test_no_solved_tile_moves_less_than_a_bound(direction: Any, data: st.DataObject, size: int) -> None:
