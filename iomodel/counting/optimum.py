@@ -248,8 +248,9 @@ def _part(part: Part, view: View, values: Mapping[Symbol, int], name: str) -> tu
     if part.masked and view.mask != FULL:
         # A diagonal goes through the mask, so every row takes part: what streams past tiles becomes less, no other
         # move does. Of a query tile that sees only some of the splits this counts Q too often, at a lower order.
-        whole = _continuous(_traffic(part.only("fixed", "once a tile", "loose"), View(FULL), values))
-        traffic = _long(_traffic(part.only("streamed", "area"), view, values), part) + whole.subs({N_q: N, N_k: N})
+        once = _traffic(part.only("fixed", "once a tile", "begun", "loose"), View(FULL), values)
+        whole = _continuous(once - _traffic(part.first_visits, View(FULL), values)).subs({N_q: N, N_k: N})
+        traffic = _long(_traffic(part.only("streamed", "area", "revisited"), view, values), part) + whole
     stationary, streamed = (outer, inner) if outer in traffic.free_symbols else (inner, outer)
     sizes = {stationary: _filling(footprint, stationary, {streamed: b}), streamed: b}
     return sizes, traffic.subs(sizes)

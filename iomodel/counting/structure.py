@@ -36,7 +36,7 @@ from iomodel.nests.tensors import head
 
 NO_AXIS = Axis("none", Integer(1))
 """The axis of the missing second tile of a part with one tile."""
-Role = Literal["fixed", "once a tile", "streamed", "area", "loose"]
+Role = Literal["fixed", "once a tile", "streamed", "area", "begun", "revisited", "loose"]
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,31 @@ class Part:
     serpentine: bool = False
 
     def only(self, *roles: Role) -> Nest:
-        """Return the nest with the moves of the given roles alone (:func:`role`)."""
+        """Return the nest with the moves of the given roles alone (:func:`role`), those revisited at every visit."""
 
         def strip(body: Sequence[Statement], path: Path) -> tuple[Statement, ...]:
             kept: list[Statement] = []
             for statement in body:
                 if isinstance(statement, Compound):
                     kept.append(statement.with_body(strip(statement.body, (*path, statement))))
-                elif not isinstance(statement, MOVES) or role(statement, path, *self._pair) in roles:
+                elif not isinstance(statement, MOVES):
                     kept.append(statement)
+                elif (of := role(statement, path, *self._pair)) in roles:
+                    again = of == "revisited" and isinstance(statement, Load)
+                    kept.append(replace(statement, after_first=None) if again else statement)  # type: ignore[arg-type]
             return tuple(kept)
 
         return tuple(kernel.with_body(strip(kernel.body, (kernel,))) for kernel in self.nest)
+
+    @property
+    def first_visits(self) -> Nest:
+        """Return a nest that loads once what is loaded at every visit but the first."""
+        loads = tuple(
+            replace(statement, after_first=None)
+            for statement, path in walk(self.nest)
+            if isinstance(statement, Load) and role(statement, path, *self._pair) == "revisited"
+        )
+        return (Kernel("first visits", [Loop(self.axes[self.inner], self.inner, loads)]),) if loads else ()
 
     @property
     def prefers_inner(self) -> bool:
@@ -97,7 +110,7 @@ class Part:
         roles = (
             role(statement, path, *self._pair) for statement, path in walk(self.nest) if isinstance(statement, MOVES)
         )
-        return "loose" not in roles
+        return not {"begun", "revisited", "loose"} & set(roles)
 
     @property
     def _pair(self) -> tuple[Axis, Axis]:
@@ -111,15 +124,19 @@ def role(statement: Leaf, path: Path, outer: Axis, inner: Axis) -> Role:
     """Classify a move by the quantity that its traffic depends on; `outer` is the stationary axis of a masked pair.
 
     ``fixed``: no tile, apart from the rows of idle tiles. ``once a tile``: the number of outer tiles.
-    ``streamed``: the inner rows that each outer tile visits. ``area``: the elements visited. ``loose``: anything else.
+    ``streamed``: the inner rows that each outer tile visits. ``area``: the elements visited. ``begun`` and
+    ``revisited``: streamed at the first visit alone, and at all others. ``loose``: anything else.
     """
     idle = any(isinstance(block, Idle) for block in path)  # smaller tiles leave more of them idle
-    first = getattr(statement, "after_first", None) or getattr(statement, "only_first", None)
-    if idle or first or isinstance(statement, Lookup):
+    later, first = (getattr(statement, name, None) for name in ("after_first", "only_first"))
+    if idle or isinstance(statement, Lookup):
         return "loose"
     assert isinstance(statement, Load | Store | Fill | Accumulate)
     axes = set(statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes)
     around = loops(path)
+    if later or first:
+        streamed = (later or first) == outer and inner in axes and outer not in axes
+        return "loose" if not streamed else "begun" if first else "revisited"
     if any(isinstance(block, Loop) and block.masked for block in path):
         return {(False, True): "streamed", (True, True): "area"}.get((outer in axes, inner in axes), "loose")  # type: ignore[return-value]
     if around.keys() <= axes:

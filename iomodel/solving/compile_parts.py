@@ -42,10 +42,11 @@ def compiled_parts(
     def compiled(part: Part) -> PartFormulas:
         tiles = (NAME_OF[part.outer], NAME_OF[part.inner])
         occupied = counts.footprint(part.nest, view, weight)
-        nests = (part.nest, part.only("fixed", "area"), part.only("fixed", "once a tile", "streamed", "area"))
-        every, base, strict = (
-            compile_formulas([hbm_bytes(nest, view)], numbers, tiles, kind.operation) for nest in nests
-        )
+        least_nest = part.only("fixed", "area", "begun")
+        bounded = part.only("fixed", "once a tile", "streamed", "area", "begun", "revisited")
+        first = hbm_bytes(part.first_visits, view)
+        moved = (hbm_bytes(part.nest, view), hbm_bytes(least_nest, view) - first, hbm_bytes(bounded, view) - first)
+        every, base, strict = (compile_formulas([size], numbers, tiles, kind.operation) for size in moved)
         least = tuple(NAME_OF[tile] for tile in part.least)
         footprint = compile_formulas([occupied], numbers, (*tiles, *least), kind.operation)
         shape = (part.masked, part.irregular, part.provable, part.prefers_inner)

@@ -16,6 +16,9 @@ at (u, v) are
 - at least those at (1, 1) divided by u, since one streamed row serves at most u rows of the stationary tile;
 - at least those of one tile that covers the stationary axis, which visits every row that any tile visits.
 
+Rows loaded at every visit but the first are rows streamed less at most one load of each, and rows that move at the
+first visit alone are the fewest at (u, a).
+
 So cost(u, v) >= base + max((cost(1, 1) - base) / u, least stream), which falls as u grows: the search walks u
 downwards and stops where this bound exceeds the best cost so far.
 

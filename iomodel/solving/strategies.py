@@ -117,6 +117,11 @@ class Stationary(SearchStrategy):
         """Return a lower bound on the cost at this outer tile over all inner tiles."""
         return self.strict(u, self.problem.inner.step)
 
+    def _first_is_least_beside(self, u: int) -> bool:
+        """Check that no inner tile costs less than the smallest beside this outer tile."""
+        first, step = self.problem.inner.first, self.problem.inner.step
+        return self.first_is_least or (first == step and self.problem.bytes_at(u, first) == self._floor(u))
+
     def _inners(self, u: int, downwards: bool = False) -> range:
         first, step, top = self.problem.inner.first, self.problem.inner.step, self.inner_top(u)
         return range(top, first - 1, -step) if downwards else range(first, top + 1, step)
@@ -124,7 +129,7 @@ class Stationary(SearchStrategy):
     def least(self, u: int, below: float) -> tuple[float, Tile]:
         if self._floor(u) >= below:
             return inf, (u, 0)
-        if self.first_is_least:
+        if self._first_is_least_beside(u):
             return self.problem.bytes_at(u, self.problem.inner.first), (u, self.problem.inner.first)
         return min((self.problem.bytes_at(u, v), (u, v)) for v in self._inners(u))
 
@@ -132,7 +137,7 @@ class Stationary(SearchStrategy):
         reachable = self._floor(u)
         if reachable >= below:
             return None
-        if reachable > least and self.first_is_least:
+        if reachable > least and self._first_is_least_beside(u):
             return reachable, (u, self.problem.inner.first)
         costs = ((self.problem.bytes_at(u, v), (u, v)) for v in self._inners(u))
         return min((candidate for candidate in costs if candidate[0] > least), default=None)
@@ -148,7 +153,7 @@ class Stationary(SearchStrategy):
                 if problem.bytes_at(u, v) <= limit:
                     yield v
                     return
-        elif self.first_is_least:
+        elif self._first_is_least_beside(u):
             yield problem.inner.first
         else:
             yield from (v for v in self._inners(u) if problem.bytes_at(u, v) <= limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from sympy import Rational, cancel, limit, simplify, sqrt
@@ -55,6 +55,12 @@ def test_leading_terms(algorithm: str, mask: object, leading: object) -> None:
 )
 def test_leading_terms_of_backward_passes(algorithm: str, mask: object, leading: object) -> None:
     assert iomodel.optimum(algorithm, mask, direction="backward").leading == leading  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("mask", "constant"), [("full", 16), ("causal", 8)])
+def test_rows_begun_once_halve_under_a_causal_mask(mask: Literal["full", "causal"], constant: int) -> None:
+    best = iomodel.optimum("flash1", mask, direction="backward", begin_once=True)
+    assert best.leading == constant * N**2 * d**2 / M
 
 
 @pytest.mark.parametrize(("algorithm", "constant"), [("flash1", 26), ("flash2", 20)])

@@ -227,6 +227,44 @@ def test_an_algorithm_that_no_staircase_bound_covers_is_searched_in_full(
     assert {name: sizes.tolist() for name, sizes in many.tiles.items()} == {n: [t] * 2 for n, t in answer.tiles.items()}
 
 
+@given(
+    lengths=st.tuples(st.integers(1, 24), st.integers(1, 24)),
+    widths=st.sampled_from([(2, 2), (1, 3), (5, 1)]),
+    sides=st.tuples(st.none() | st.integers(0, 12), st.none() | st.integers(0, 12)),
+    step=st.integers(1, 3),
+    budget=st.integers(20, 300),
+)
+def test_rows_begun_once_under_a_window_have_the_tiles_of_an_exhaustive_search(
+    lengths: tuple[int, int], widths: tuple[int, int], sides: tuple[int | None, int | None], step: int, budget: int
+) -> None:
+    """Also where some queries see no key, and where O is narrower than the sums of dQ that begin without a load."""
+    w = iomodel.Attention(
+        q_len=lengths[0], kv_len=lengths[1], head_dim=widths[0], value_dim=widths[1], direction="backward",
+        mask=iomodel.Window(left=sides[0], right=sides[1]),
+    )  # fmt: skip
+    question = Question("flash1", w, "elements", budget, step, None, 0, {"begin_once": True})
+    answer = exhaustive(question)
+    if answer.tiles is None:
+        with pytest.raises(iomodel.InfeasibleError):
+            question.solve()
+        return
+    solution = question.solve()
+    assert dict(solution.tiles) == answer.tiles
+    assert solution.certificate.least_hbm_bytes == answer.least
+    many = iomodel.solve_array(
+        "flash1", q_len=[lengths[0]] * 2, kv_len=lengths[1], head_dim=widths[0], value_dim=widths[1], mask=w.mask,
+        direction="backward", sram_elements=budget, alignment=step, epsilon=0, begin_once=True,
+    )  # fmt: skip
+    assert {name: sizes.tolist() for name, sizes in many.tiles.items()} == {n: [t] * 2 for n, t in answer.tiles.items()}
+
+
+def test_rows_begun_once_under_a_window_are_searched_by_few_tiles() -> None:
+    """227,057 tiles without a bound on what the first visit leaves out."""
+    w = iomodel.Attention(q_len=65_536, head_dim=64, direction="backward", mask=iomodel.Window(left=127, right=0))
+    solution = iomodel.solve("flash1", w, sram_elements=524_288, begin_once=True)
+    assert solution.certificate.examined < 1000
+
+
 def test_tiles_are_chosen_in_pairs() -> None:
     crowded = Loop(query, B_r, [Loop(key, B_c, [Loop(depth, m_1, [Load(Q), Load(K), Load(V), Store(Q)])])])
     discovered()["crowded"] = Algorithm("crowded", "", "", lambda: [Kernel("crowded", [crowded])])
