@@ -74,10 +74,11 @@ def main() -> None:
     for column in ("question", "iomodel [us]", "other [us]", "ratio", "other is"):
         table.add_column(column, justify="left" if column in ("question", "other is") else "right")
     gpu = iomodel.hardware("h100-sxm5")
+    memory = {"sram_bytes": gpu.sram_per_block, "alignment": 16}
     for n in (8192, 2**20):
         w = iomodel.Attention(q_len=n, **LLAMA)
         cases: list[tuple[str, dict[str, object], int, int, bool]] = [
-            ("H100, multiples of 16", {"hardware": gpu}, gpu.sram_per_block, 16, True),
+            ("shared memory of an H100, multiples of 16", memory, gpu.sram_per_block, 16, True),
             ("M = 51,200 elements", {"sram_elements": 51200}, 51200, 1, False),
         ]
         for label, budget, amount, step, bytes_ in cases:
@@ -97,6 +98,13 @@ def main() -> None:
             f"cost flash2 causal N={n:,}", f"{ours * 1e6:,.1f}", f"{other * 1e6:,.1f}", f"{other / ours:,.1f}",
             "a loop over query tiles",
         )  # fmt: skip
+    for direction in ("forward", "backward"):
+        calls = [iomodel.Attention(q_len=8192 + n, direction=direction, **LLAMA) for n in range(20 * repeats + 1)]
+        rest = iter(calls)  # a call keeps its numbers
+        ours = timed(lambda rest=rest: iomodel.lower_bounds(next(rest), sram_elements=51_200), 20 * repeats)
+        other = timed(lambda w=calls[0]: iomodel.cost("flash2", w, TILES), 20 * repeats)
+        table.add_row(f"lower_bounds causal {direction}", f"{ours * 1e6:,.1f}", f"{other * 1e6:,.1f}",
+                      f"{other / ours:,.1f}", "one cost")  # fmt: skip
     points = 1_000_000
     import numpy as np
 
