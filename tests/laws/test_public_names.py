@@ -76,8 +76,16 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert iomodel.__version__ == version("iomodel")
 
 
+CFF = {
+    "abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords",
+    "license", "license-url", "message", "preferred-citation", "references", "repository", "repository-artifact",
+    "repository-code", "title", "type", "url", "version",
+}  # fmt: skip
+"""The fields of version 1.2.0 of the Citation File Format."""
+
+
 def test_a_citation_names_the_version_of_the_distribution() -> None:
-    """And nothing that the metadata of the project does not have."""
+    """And nothing that the project or the Citation File Format lacks; BibTeX in the paper says the same."""
     root = Path(__file__).parents[2]
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -85,8 +93,15 @@ def test_a_citation_names_the_version_of_the_distribution() -> None:
         name: project[name] for name in ("version", "license", "keywords")
     }
     assert citation["authors"][0]["name"] in (root / "LICENSE").read_text(encoding="utf-8")
-    bibtex = (root / "docs" / "paper.md").read_text(encoding="utf-8").partition("@software{iomodel,")[2]
-    assert f"version = {{{project['version']}}}" in bibtex
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys() <= CFF
+    assert citation["cff-version"] == "1.2.0"
+    bibtex = (root / "docs" / "paper.md").read_text(encoding="utf-8").partition("@software{iomodel,\n")[2]
+    entries = dict(line.strip().rstrip(",").split(" = ", 1) for line in bibtex.partition("\n}")[0].splitlines())
+    fields = {name.strip(): value.replace("{", "").replace("}", "") for name, value in entries.items()}
+    assert {"author", "title", "version", "note"} == fields.keys()
+    assert fields["author"] == " and ".join(author["name"] for author in citation["authors"])
+    assert (fields["title"], fields["version"]) == (citation["title"], citation["version"])
+    assert fields["note"].endswith("docs/paper.md")
 
 
 @pytest.mark.parametrize("module", [iomodel, iomodel.devices, iomodel.kernels])
