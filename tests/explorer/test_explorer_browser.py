@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from base64 import b64decode
 from functools import cache
@@ -372,6 +373,31 @@ def test_every_algorithm_answers_by_link_or_says_why(visited: Any) -> None:
 )
 def test_names_of_a_link_are_those_that_people_use(visited: Any, link: str, state: dict[str, str]) -> None:
     assert state.items() <= visited(link).state.items()
+
+
+def test_a_family_of_a_link_is_the_device_of_the_library_and_says_so(visited: Any) -> None:
+    beginnings = {"-".join(name.split("-")[:-1]) for name in iomodel.list_hardware()} | {
+        name.split("-")[0] for name in iomodel.list_hardware()
+    }
+    names = sorted(name for name in beginnings if re.search(r"\d", name))
+    notes = []
+    for name in names:
+        shown = visited(f"hardware={name}")
+        try:
+            device = iomodel.hardware(name)
+        except iomodel.IOModelError:
+            assert "is a family" in shown.text("#fault")
+            continue
+        assert shown.state["hardware"] == device.id
+        text = shown.text("#answered")
+        assert ("Assumed" in text) == bool(device.assumed)
+        assert all(f"Assumed: {note}." in text for note in device.assumed)
+        assert "no time" in text or all(note in shown.text("#time") for note in device.assumed)
+        notes += device.assumed
+    assert "h100: taken as h100-sxm5; also h100-nvl, h100-pcie" in notes
+    shown = visited("hardware=h100")
+    shown.tab.select_option("#ask-hardware", "a10")
+    assert "taken as" not in shown.text("#answered") + shown.text("#time")
 
 
 def test_the_page_names_its_call_and_its_sources(opened: Any) -> None:

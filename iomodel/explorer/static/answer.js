@@ -9,7 +9,7 @@ class AnswerPanel {
       return select;
     };
     this.model = choice("preset", "Model", [["", "the call below"], ...Object.keys(data.presets).map((name) => [name, name])]);
-    this.gpu = choice("hardware", "GPU", Object.entries(data.devices).map(([id, one]) => [id, one.name]));
+    this.gpu = choice("hardware", "GPU", Object.entries(data.devices).map(([id, one]) => [id, one.name.replace(/^(NVIDIA|AMD) (GeForce )?/, "")]));
     this.algorithm = choice("algorithm", "Algorithm", Object.entries(data.algorithms).map(([id, one]) => [id, one.title]));
     this.host = answered;
     this.page = page;
@@ -22,17 +22,17 @@ class AnswerPanel {
     this.algorithm.value = state.algorithm;
     const words = `${grouped(call.numbers.q_len)} x ${grouped(call.numbers.kv_len)} tokens, batch ${grouped(call.numbers.batch)}, ${grouped(call.numbers.heads)} heads of ${grouped(call.numbers.head_dim)}, ${state.dtype}, ${state.mask} mask, ${state.direction}`;
     if (!time) {
-      return renew(this.host, tree("p", { class: "big" }, "no time"), tree("p", {}, view.empty ? bindingText(view) : view.untimed), tree("p", { class: "note" }, words));
+      return renew(this.host, tree("p", { class: "big" }, "no time"), tree("p", {}, view.empty ? bindingText(view) : view.untimed), tree("p", { class: "note" }, [`${words}.`, ...assumedText(view.taken)].join(" ")));
     }
     const parts = partsOf(view);
     const bar = parts.map(([name, seconds]) => tree("i", { class: name === time.bound ? "binds" : RESOURCES[name] && !ADDED.includes(name) ? "" : "added", style: `width:${((100 * seconds) / time.seconds).toFixed(2)}%`, title: `${resource(name)}: ${short(seconds, "s")}` }));
     renew(
       this.host,
-      tree("p", { class: "big" }, short(time.seconds, "s")),
+      tree("p", { class: "big" }, short(time.seconds, "s"), tree("small", {}, this.model.value ? " attention of one layer" : " one call of attention")),
       tree("p", {}, "bound by ", tree("strong", {}, resource(time.bound)), `; tile ${sizesText(time.tiles)}`),
       tree("div", { class: "parts", role: "img", "aria-label": `Parts of the time: ${parts.map(([name, seconds]) => `${resource(name)} ${short(seconds, "s")}`).join(", ")}` }, ...bar),
       tree("p", { class: "note" }, parts.slice(0, 4).map(([name, seconds]) => `${resource(name)} ${short(seconds, "s")}`).join(", ")),
-      tree("p", { class: "note" }, `${time.implementation?.title ?? "One memory of the textbook"}. ${words}.`),
+      tree("p", { class: "note" }, `${time.implementation?.title ?? "One memory of the textbook"}. ${[`${words}.`, ...assumedText(view.taken)].join(" ")}`),
     );
   }
 }

@@ -29,18 +29,29 @@ function shown(text) {
 // A name without regard to case and to the signs between its parts.
 const plainName = (text) => String(text).toLowerCase().replace(/[-_ .]+/g, "");
 
+// The devices that begin with the words of a name.
+function familyOf(given, devices) {
+  const begun = (name) => name.split("-").some((_, at, words) => at && words.slice(0, at).join("") === plainName(given));
+  return Object.keys(devices).filter(begun);
+}
+
 // The device of a name in any case, or of the beginning of one name alone; of a family the one that takes precedence. FieldError lists a family without one.
 function deviceOf(given, devices) {
   const names = Object.keys(devices);
   const same = names.find((name) => plainName(name) === plainName(given));
   if (same) return same;
-  const family = given ? names.filter((name) => plainName(name).startsWith(plainName(given))) : [];
-  if (family.length === 1) return family[0];
-  const begun = (name) => name.split("-").some((_, at, words) => words.slice(0, at).join("") === plainName(given));
-  const ranked = family.filter((name) => devices[name].precedence && begun(name)).sort((one, other) => devices[one].precedence - devices[other].precedence);
+  const like = given ? names.filter((name) => plainName(name).startsWith(plainName(given))) : [];
+  if (like.length === 1) return like[0];
+  const ranked = familyOf(given, devices).filter((name) => devices[name].precedence).sort((one, other) => devices[one].precedence - devices[other].precedence);
   if (ranked.length) return ranked[0];
-  if (family.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${family.join(", ")}`);
+  if (like.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${like.join(", ")}`);
   return oneOf("hardware", given, names);
+}
+
+// What the name of a family leaves open, as the library says it; "" for the name of one device.
+function takenAs(given, devices) {
+  const name = deviceOf(given, devices), others = familyOf(given, devices).filter((other) => other !== name);
+  return plainName(name) === plainName(given) || !others.length ? "" : `${shown(given).slice(1, -1)}: taken as ${name}; also ${others.join(", ")}`;
 }
 
 function oneOf(field, given, allowed) {

@@ -94,7 +94,9 @@ class Page {
     for (const more of this.tries()) {
       if (Object.keys(more).some((name) => has(given, name) && name !== "packed")) continue;
       try {
-        return this.take(this.calls.complete({ ...more, ...given }));
+        const state = this.calls.complete({ ...more, ...given });
+        this.taken = { hardware: state.hardware, note: given.hardware === undefined ? "" : takenAs(given.hardware, this.calls.data.devices) };
+        return this.take(state);
       } catch (error) {
         if (!(error instanceof FieldError)) throw error;
         fault = fault || error;
@@ -188,10 +190,15 @@ class Page {
       const call = this.calls.call(state, time.options);
       const tiles = Object.fromEntries(call.set.tiles.map((name) => [name, BigInt(time.tiles[name])]));
       const counts = call.counts(tiles);
-      this.head({ state, call, tiles, counts, time, untimed, solved: {}, intensity: Number(counts.useful_flops) / time.streamed, default: true, tiled: true });
+      this.head({ state, call, tiles, counts, time, untimed, taken: this.takenOf(state), solved: {}, intensity: Number(counts.useful_flops) / time.streamed, default: true, tiled: true });
     } catch (error) {
       if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
     }
+  }
+
+  // Which device of a family the name in the link was taken for; none once another one is chosen.
+  takenOf(state) {
+    return this.taken?.hardware === state.hardware && this.taken.note ? [this.taken.note] : [];
   }
 
   // The time of a call, or the reason for which there is none; tiles that are not chosen are those of the default.
@@ -219,7 +226,7 @@ class Page {
     const counts = call.counts(tiles);
     const intensity = time ? Number(counts.useful_flops) / time.streamed : Number(counts.flops) / Number(counts.hbm_bytes);
     const empty = !time && call.parts.length > 0 && !solved.feasible && !Object.keys(call.chosen).length;
-    return { state, call, solved, tiles, counts, intensity, time, untimed, empty, default: !Object.keys(call.chosen).length, tiled: call.set.tiles.length > 0 };
+    return { state, call, solved, tiles, counts, intensity, time, untimed, taken: this.takenOf(state), empty, default: !Object.keys(call.chosen).length, tiled: call.set.tiles.length > 0 };
   }
 
   // The tiles with the least requests in one memory; they give tiles to count at where there is no time.

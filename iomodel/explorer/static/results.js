@@ -69,6 +69,8 @@ function figuresOf(view) {
 // The parts of the time, which sum to it, by the package's own division.
 const partsOf = (view) => [...window.iomodel.page.timer.model.time_shares(view.time.kernels, view.time.seconds)];
 
+const assumedText = (assumed) => (assumed.length ? [`Assumed: ${assumed.join("; ")}.`] : []);
+
 function drawCards(view) {
   renew(
     byId("cards"),
@@ -99,7 +101,7 @@ function drawTime(host, view) {
     `Kernels: ${time.implementation?.title ?? "one memory for all live data of a block (no kernel of this algorithm is known for this call)"}.`,
     `Tiles: ${tilesText(time.tiles)}${view.default ? ", the default of this implementation" : ", chosen"}.`,
     `Achieved: ${short(useful / time.seconds, "FLOP/s")}, ${((100 * useful) / time.seconds / time.rates.peak).toFixed(1)} % of the ${call.state.dtype} peak.`,
-    ...(time.rates.assumed.length ? [`Assumed: ${time.rates.assumed.join("; ")}.`] : []),
+    ...assumedText([...view.taken, ...time.rates.assumed]),
   ];
   renew(host, tree("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), tree("p", { class: "note" }, facts.join(" ")));
 }
