@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import drawings
+from dark_pictures import drawn
 from docutils import nodes
 from markdown_table import table
 from sphinx.application import Sphinx
@@ -44,7 +45,7 @@ class Drawing(SphinxDirective):
 
     def image(self, name: str, figure: Any, alt: str) -> nodes.Node:
         """Write a figure and return its node."""
-        data, size = figure._repr_png_()
+        data, size = drawn(figure)
         file = PICTURES / f"{name}.png"
         path = Path(self.env.srcdir, file)
         path.parent.mkdir(parents=True, exist_ok=True)

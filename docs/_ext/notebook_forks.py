@@ -10,7 +10,9 @@ from multiprocessing import get_context
 from typing import Any
 
 import matplotlib
+import matplotlib.figure
 import sympy  # noqa: F401 - once, not once for each page
+from dark_pictures import drawn
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -87,6 +89,7 @@ def outputs(sources: list[str], cwd: str) -> tuple[list[list[Any]], str]:
     shell, done = Shell.instance(), list[list[Any]]()
     for source in sources:
         OUTPUTS.clear()
+        shell.display_formatter.formatters["image/png"].for_type(matplotlib.figure.Figure, drawn)  # pyplot has its own
         sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
         result = shell.run_cell(source, store_history=True)
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__

@@ -45,6 +45,7 @@ FILE = [
     option("height", "Height (that of the picture).", "Output", "LENGTH"),
     option("font", "Family of all texts, such as serif.", "Output", "NAME"),
     switch("no_title", "Leave out the title and the line below it, which --json has as the caption.", "Output"),
+    switch("dark", "Light ink on dark paper.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
 SRAM = option("sram", "SRAM sizes, such as '32 KiB, 64 KiB' (automatic).", "Solver", "LIST")
@@ -221,9 +222,10 @@ def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[
     overwrite = bool(arguments["force"])
     writable(output, overwrite=overwrite)
     given_looks = {name: arguments[name] for name in ("width", "height", "font") if arguments[name] is not None}
-    with style(arguments["style"] or "notebook", title=False if arguments["no_title"] else None, **given_looks):
+    title = False if arguments["no_title"] else None
+    with style(arguments["style"] or "notebook", title=title, dark=bool(arguments["dark"]), **given_looks):
         figure: Any = draw()
     path = save(figure, output, overwrite=overwrite)
-    title, caption = " ".join(figure.get_suptitle().split()), figure.caption
-    answer = {"output": str(path), "title": title, "caption": caption, "bytes": path.stat().st_size}
-    emit(answer if json else f"{title}: {path}", json, kind="plot")
+    name, caption = " ".join(figure.get_suptitle().split()), figure.caption
+    answer = {"output": str(path), "title": name, "caption": caption, "bytes": path.stat().st_size}
+    emit(answer if json else f"{name}: {path}", json, kind="plot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache
 from io import BytesIO
 from math import ceil, floor, log10
@@ -17,6 +18,7 @@ from iomodel.common import output_files as output_file
 from iomodel.common.output_files import written
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
+from iomodel.plots.dark import dark
 from iomodel.plots.styles import STYLES, Style, current
 
 if TYPE_CHECKING:
@@ -72,7 +74,8 @@ def _figure_class() -> Any:
             if not self.styled:
                 self.styled = True
                 _restyle(self, self.style)
-            super().draw(renderer)
+            with dark(self) if self.style.dark else nullcontext():
+                super().draw(renderer)
 
         def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
             data = BytesIO()

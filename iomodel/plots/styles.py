@@ -38,6 +38,8 @@ class Style:
         Title and first line above the axes; without them they are the `caption` of the figure.
     text : float
         Factor of all sizes of text, which are 8 to 12 pt as designed [-].
+    dark : bool
+        Light ink on dark paper.
     """
 
     width: float | None = None
@@ -45,6 +47,7 @@ class Style:
     font: str | None = None
     title: bool = True
     text: float = 1.0
+    dark: bool = False
 
     def size(self, width: float, height: float) -> tuple[float, float]:
         """Return the size of a picture that is designed for some inches: rows become as high as their text."""
@@ -110,6 +113,7 @@ def style(
     height: float | str | None = None,
     font: str | None = None,
     title: bool | None = None,
+    dark: bool = False,
 ) -> Applied:
     """Choose the looks of the pictures that are drawn from now on in this thread, or in a `with` block.
 
@@ -123,6 +127,8 @@ def style(
         Family of all texts, such as ``"serif"`` or ``"Times New Roman"``.
     title : bool, optional
         Title and first line above the axes; without them ``figure.caption`` has their text.
+    dark : bool
+        Light ink on dark paper, for dark slides and pages.
 
     Returns
     -------
@@ -144,10 +150,11 @@ def style(
     known = STYLES[as_choice("style", name, get_args(StyleName))]
     if font is not None and (not isinstance(font, str) or not font.strip()):
         raise InputError(f"font: {shown(font)} given; allowed: a family of fonts, such as 'serif'")
-    if title is not None and not isinstance(title, bool):
-        raise InputError(f"title: {shown(title)} given; allowed: True or False")
+    for field, given in {"title": title, "dark": dark}.items():
+        if given is not None and not isinstance(given, bool):
+            raise InputError(f"{field}: {shown(given)} given; allowed: True or False")
     more: dict[str, Any] = {"width": _inches("width", width), "height": _inches("height", height), "font": font}
-    more = {field: value for field, value in {**more, "title": title}.items() if value is not None}
+    more = {field: value for field, value in {**more, "title": title, "dark": dark}.items() if value is not None}
     return Applied(replace(known, **more))
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import iomodel
 from iomodel import plots
+from iomodel.plots.dark import PAPER
 from iomodel.plots.styles import STYLES, current
 from tests.plots.test_plots import GPU, Stub, typed
 
@@ -97,6 +98,7 @@ def test_threads_have_styles_of_their_own() -> None:
         ({"height": 0}, "height: 0 given; allowed: 1 to 60 in"),
         ({"font": ""}, "font: '' given; allowed: a family of fonts"),
         ({"title": 1}, "title: 1 given; allowed: True or False"),
+        ({"dark": "yes"}, "dark: 'yes' given; allowed: True or False"),
     ],
 )
 def test_a_wrong_style_is_one_line(more: dict[str, Any], message: str) -> None:
@@ -151,6 +153,9 @@ def test_a_command_takes_a_style(capsys: Any, tmp_path: Path) -> None:
     said = json.loads(out)
     assert said["title"].startswith("Roofline of")
     assert "1,024 queries" in said["caption"]
+    for more, paper in (("", 1.0), (" --dark", PAPER[0])):
+        assert typed(f"{call}{more} --output {tmp_path}/z{len(more)}.png", capsys)[0] == 0
+        assert matplotlib.image.imread(tmp_path / f"z{len(more)}.png")[2, 2, 0] == pytest.approx(paper, abs=1 / 255)
     code, _, err = typed(f"{call} --style poster --output {tmp_path}/y.pdf", capsys)
     assert (code, "style: 'poster' is unknown" in err) == (2, True)
 
