@@ -40,11 +40,12 @@ function deviceOf(given, devices) {
   const names = Object.keys(devices);
   const same = names.find((name) => plainName(name) === plainName(given));
   if (same) return same;
-  const like = given ? names.filter((name) => plainName(name).startsWith(plainName(given))) : [];
-  if (like.length === 1) return like[0];
-  const ranked = familyOf(given, devices).filter((name) => devices[name].precedence).sort((one, other) => devices[one].precedence - devices[other].precedence);
+  const begun = familyOf(given, devices);
+  const family = begun.length ? begun : names.filter((name) => given && plainName(name).startsWith(plainName(given)));
+  if (family.length === 1) return family[0];
+  const ranked = begun.filter((name) => devices[name].precedence).sort((one, other) => devices[one].precedence - devices[other].precedence);
   if (ranked.length) return ranked[0];
-  if (like.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${like.join(", ")}`);
+  if (family.length > 1 && plainName(given).length > 1) throw new FieldError("hardware", `${shown(given)} is a family; allowed: ${family.join(", ")}`);
   return oneOf("hardware", given, names);
 }
 
