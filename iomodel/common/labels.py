@@ -35,6 +35,11 @@ USEFUL_OVER_REQUESTS = f"useful {OVER_REQUESTS}"
 OVER_DRAM = f"intensity over {DRAM}"
 OVER_COMPULSORY = f"intensity over {COMPULSORY}"
 RIDGE = "ridge point"
+RESOURCES: Mapping[str, str] = FrozenDict({
+    "matrix": "matrix units", "exp": "exponentials", "fp32": "fp32 units", "l2": "L2", "llc": "last cache",
+    "hbm": "DRAM", "atomics": "atomic additions",
+})  # fmt: skip
+"""Names of the resources of an estimate, where they differ from the keys of its breakdown."""
 
 LABELS: Mapping[str, SizeLabel] = FrozenDict({
     entry.label: entry

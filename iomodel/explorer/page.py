@@ -42,8 +42,9 @@ WORDS = {
     "over_requests": labels.OVER_REQUESTS,
     "over_dram": labels.OVER_DRAM,
     "ridge": labels.RIDGE,
+    "resources": dict(labels.RESOURCES),
 }
-"""Labels of sizes and intensities on the page."""
+"""Labels of sizes, intensities and resources on the page."""
 LZMA = {"id": lzma.FILTER_LZMA1, "preset": 9, "nice_len": 273, "dict_size": 2**23, "lc": 3, "lp": 0, "pb": 0}
 """Parameters of the compression, as :file:`static/unpack.js` reads it."""
 

@@ -230,7 +230,7 @@ def _axis_labels(axes: Any) -> None:
 
 
 def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float, taken: Sequence[float]) -> None:
-    """Draw the roofs with their names: HBM's below its slope, away from the points, and others above theirs."""
+    """Draw the roofs with their names: DRAM's below its slope, away from the points, and others above theirs."""
     peak = float(limits.peak.value)
     for name, quantity in limits.bandwidths.items():
         slope = float(quantity.value)
@@ -242,8 +242,8 @@ def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float, taken: Sequen
         places = [low * (ends[1] / low) ** share for share in shares]
         at = max(places, key=lambda place: min([abs(log(place / point)) for point in taken], default=0.0))
         text = {"ha": "left", "va": "top"} if below else {"ha": "right", "va": "bottom"}
-        axes.annotate(f"{name} {quantity}", (at, at * slope), xytext=(5, -3) if below else (-5, 3), fontsize=8,
-                      textcoords="offset points", gid=f"name {name}", **text)  # fmt: skip
+        axes.annotate(f"{words.resource(name.lower())} {quantity}", (at, at * slope), fontsize=8, gid=f"name {name}",
+                      xytext=(5, -3) if below else (-5, 3), textcoords="offset points", **text)  # fmt: skip
     axes.plot([limits.ridge, high], [peak, peak], color="black", linewidth=1.8, zorder=3, gid="roof peak")
     label = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
     axes.annotate(f"{limits.dtype} peak {limits.peak}", (high, peak), xytext=(-4, 4), va="bottom", **label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from iomodel.common import labels
 from iomodel.common.units import BINARY
 from iomodel.nests.alphabet import LAUNCH
 from iomodel.workloads.attention import Attention
@@ -13,15 +14,6 @@ from iomodel.workloads.workload import Workload
 
 _PREFIXES = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _LAUNCH = {entry.name for entry in LAUNCH}
-RESOURCES = {
-    "matrix": "matrix units",
-    "exp": "exponentials",
-    "fp32": "fp32 units",
-    "l2": "L2",
-    "llc": "last cache",
-    "hbm": "HBM",
-}
-"""Names of the resources of an estimate in pictures, where they differ from the keys of its breakdown."""
 
 
 def resource(name: str) -> str:
@@ -30,7 +22,7 @@ def resource(name: str) -> str:
     >>> resource("exp"), resource("shared memory")
     ('exponentials', 'shared memory')
     """
-    return RESOURCES.get(name, name)
+    return labels.RESOURCES.get(name, name)
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:

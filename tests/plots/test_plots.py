@@ -425,7 +425,7 @@ def test_bars_are_the_breakdown() -> None:
         ]
     assert figure.axes[-1].get_xlabel() == "time [µs]"
     order = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert order == ["total", "matrix units", "HBM", "launch"]
+    assert order == ["total", "matrix units", "DRAM", "launch"]
 
 
 def test_an_estimate_of_the_library_is_drawn() -> None:

@@ -21,25 +21,25 @@ function rounded(value) {
   return value >= 1000 ? grouped(Math.round(value)) : value.toPrecision(4);
 }
 
-// Each resource of the time model: its name here, and what it is.
+// What each resource of the time model is.
 const RESOURCES = {
-  matrix: ["matrix units", "products on the tensor cores, tiles padded to full instructions"],
-  "shared memory": ["shared memory", "operands that the matrix units read from it"],
-  exp: ["exponentials", "special function units"],
-  fp32: ["fp32 work", "maximum, sum and scaling of the softmax"],
-  l2: ["L2", "the requests: bytes that all blocks ask for"],
-  llc: ["last-level cache", "bytes that leave the L2"],
-  hbm: ["DRAM", "bytes that leave the last cache"],
-  atomics: ["atomic additions", "through the L2 cache"],
-  addresses: ["addresses", "of single elements"],
-  steps: ["trips", "the own cost of each trip of the inner loop"],
-  tail: ["tail", "SMs that wait for the last block"],
-  launch: ["launch", "between the starts of kernels"],
-  "not overlapped": ["other resources", "their time that does not overlap with the slowest"],
-  host: ["host", "launches of the host"],
+  matrix: "products on the tensor cores, tiles padded to full instructions",
+  "shared memory": "operands that the matrix units read from it",
+  exp: "special function units",
+  fp32: "maximum, sum and scaling of the softmax",
+  l2: "the requests: bytes that all blocks ask for",
+  llc: "bytes that leave the L2",
+  hbm: "bytes that leave the last cache",
+  atomics: "through the L2 cache",
+  addresses: "of single elements",
+  steps: "the own cost of each trip of the inner loop",
+  tail: "SMs that wait for the last block",
+  launch: "between the starts of kernels",
+  "not overlapped": "time of other resources that does not overlap with the slowest",
+  host: "launches of the host",
 };
 
-const resource = (name) => RESOURCES[name]?.[0] ?? name;
+const resource = (name) => LABELS.resources[name] ?? name;
 
 function interval([low, high], unit = "B") {
   return low === high ? short(low, unit) : `${short(low, unit)} to ${short(high, unit)}`;
@@ -93,7 +93,7 @@ function drawTime(host, view) {
   );
   const table = tree("table", { class: "bars" },
     tree("thead", {}, tree("tr", {}, ...["resource, if it were the only limit", "share", "time"].map((text) => tree("th", { scope: "col" }, text)))),
-    tree("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name]?.[1] ?? "")),
+    tree("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name] ?? "")),
       bar("time of the call", time.seconds, "sum", `${time.kernels.length} kernel${time.kernels.length > 1 ? "s" : ""}; resources overlap, so this is no sum`)),
   );
   const useful = Number(view.counts.useful_flops);
