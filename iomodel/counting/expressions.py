@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from sympy import Add, Expr, factor_terms, latex
+from sympy import Add, Expr, Symbol, factor_terms, latex
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
@@ -217,9 +217,8 @@ def _tex(name: str) -> str:
 def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, Any]) -> Nest:
     """Build the nest of a kind under the options; `packed` affects the view of the nest, not its declaration."""
     switches = {name: value for name, value in options.items() if name not in NUMBERS and name != "packed"}
-    symbols = {name: BY_NAME[name] for name in NUMBERS & declaration.options.keys()}
-    causal = kind.mask == CAUSAL
     if kind.operation != "attention":
+        symbols = _symbols_of(declaration)
         features = {name: name in kind.features for name in declaration.features}
         directions = passes_of(kind.direction)
         return tuple(
@@ -233,12 +232,8 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
             f"{name}: {other_of(name)!r} given for a mask given by data; allowed: {default_of(name)!r}, or a full "
             "mask, causal, a window"
         )
-    passes = [
-        as_written(
-            dressed(declaration.nest(direction, causal, kind.mask.hides, **switches, **symbols), kind.features), written
-        )
-        for direction in passes_of(kind.direction)
-    ]
+    shape = kind.mask == CAUSAL, kind.mask.hides, kind.features, tuple(switches.items()), frozenset(written)
+    passes = [_pass(declaration, direction, *shape) for direction in passes_of(kind.direction)]
     if len(passes) == 1:
         return passes[0]
     forward, backward = passes
@@ -246,6 +241,26 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
     if options.get("packed"):
         forward = counts.decided(forward, False)
     return forward + tuple(replace(kernel, unpacked=True) for kernel in backward)
+
+
+def _symbols_of(declaration: Algorithm) -> dict[str, Symbol]:
+    """Return the symbols of the numbers among the options."""
+    return {name: BY_NAME[name] for name in NUMBERS & declaration.options.keys()}
+
+
+@lru_cache(maxsize=512)  # masks differ in the view of a nest
+def _pass(
+    declaration: Algorithm,
+    direction: str,
+    causal: bool,
+    masked: bool,
+    features: tuple[str, ...],
+    switches: tuple[tuple[str, Any], ...],
+    written: frozenset[str],
+) -> Nest:
+    """Build the nest of one pass of attention."""
+    nest = declaration.nest(direction, causal, masked, **dict(switches), **_symbols_of(declaration))
+    return as_written(dressed(nest, features), written)
 
 
 @strict

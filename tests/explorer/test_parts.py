@@ -10,13 +10,14 @@ from random import Random
 
 import pytest
 from sympy import Dummy
+from sympy.printing.mathml import MathMLPresentationPrinter
 
 from iomodel.explorer import parts
 from iomodel.explorer.built import shipped_algorithms
 from iomodel.explorer.call_kinds import answer, kinds
 from iomodel.explorer.parts import Merged, kept, part, state_of, state_of_plans
-from iomodel.explorer.typeset import Typeset
-from tests.support.inside import derived
+from iomodel.explorer.typeset import SHORT, Typeset
+from tests.support.inside import FloorSum, derived, quick
 
 NAMES = tuple(shipped_algorithms())
 
@@ -89,3 +90,13 @@ def test_factors_in_front_of_sums_change_no_value() -> None:
         point = {symbol: choose.randint(1, 99) for symbol in formula.free_symbols | formula.atoms(Dummy)}
         assert factored.subs(point) == formula.subs(point)
         assert factored.count_ops() <= formula.count_ops()
+
+
+def test_a_line_is_that_of_the_printer_of_sympy() -> None:
+    typeset, printer = Typeset(), MathMLPresentationPrinter()
+    formulas = {expr for kind in [*kinds(["two_pass"])][:6] for expr in answer(kind).expressions.reads.values()}
+    short = [formula for formula in formulas if formula.count_ops() < SHORT and not formula.has(FloorSum)]
+    assert len(short) > 2
+    for formula in short:
+        text = printer.doprint(typeset.factored(quick(formula))).replace("&InvisibleTimes;", "&#8290;")
+        assert typeset.lines[typeset.line(formula)] == text

@@ -37,7 +37,7 @@ from iomodel.counting.coverage import View
 from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.evaluation.integral import integral
 from iomodel.counting.expressions import declared
-from iomodel.counting.expressions_text import RARE, readable, shared
+from iomodel.counting.expressions_text import RARE, quick, readable, shared
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
 from iomodel.counting.options import check_options, structural
