@@ -53,9 +53,10 @@ def write_twins(app: Sphinx, exception: Exception | None) -> None:
     """Write the dark pictures beside the light ones."""
     if exception is not None or app.builder.format != "html":
         return
-    for light in Path(app.outdir, "_images").glob("*.png"):
-        if not light.stem.endswith("-dark"):
-            copyfile(_twin_of(light.read_bytes()), light.with_name(f"{light.stem}-dark.png"))
+    for light, (_, name) in app.env.images.items():
+        if name.endswith(".png"):
+            dark_name = name.removesuffix(".png") + "-dark.png"
+            copyfile(_twin_of(Path(app.srcdir, light).read_bytes()), Path(app.outdir, app.builder.imagedir, dark_name))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

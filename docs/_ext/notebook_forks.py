@@ -13,6 +13,7 @@ import matplotlib
 import matplotlib.figure
 import sympy  # noqa: F401 - once, not once for each page
 from dark_pictures import drawn
+from IPython.core import pylabtools
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -87,9 +88,10 @@ def outputs(sources: list[str], cwd: str) -> tuple[list[list[Any]], str]:
     os.chdir(cwd)
     matplotlib.use("module://matplotlib_inline.backend_inline")  # for pyplot
     shell, done = Shell.instance(), list[list[Any]]()
+    shell.display_formatter.formatters["image/png"].for_type(matplotlib.figure.Figure, drawn)
+    pylabtools.print_figure = lambda figure, **_: drawn(figure)  # by which pyplot replaces it
     for source in sources:
         OUTPUTS.clear()
-        shell.display_formatter.formatters["image/png"].for_type(matplotlib.figure.Figure, drawn)  # pyplot has its own
         sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
         result = shell.run_cell(source, store_history=True)
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
