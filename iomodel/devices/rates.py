@@ -299,8 +299,7 @@ def has_rates(device: Hardware, dtype: str) -> bool:
     >>> has_rates(hardware("h100-sxm5"), "bf16"), has_rates(hardware("v100-sxm2-32gb"), "bf16")
     (True, False)
     """
-    figures = device.quantities
-    return all(isinstance(figures.get(path), Quantity) for path in (f"compute.peak.{dtype}", _BANDWIDTH))
+    return all(isinstance(device.quantities.get(path), Quantity) for path in (f"compute.peak.{dtype}", _BANDWIDTH))
 
 
 NO_PRODUCTS = 1.0
