@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, answering
-from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.validation import as_integer, as_mapping
@@ -297,9 +296,11 @@ def _products(result: Estimate) -> Iterator[str]:
 def _splitting(result: Estimate) -> list[str]:
     """Name the algorithm that splits the keys of a call of one query, unless it is that of an estimate."""
     call = result.workload
-    if not isinstance(call, Attention) or call.q_len > 1 or "splits" in find_algorithm(result.algorithm).takes():
+    if not isinstance(call, Attention) or call.q_len > 1 or "splits" in result.cost.options:
         return []
-    return [f"splits of the keys ({each.name})" for each in answering(call) if "splits" in each.takes()][:1]
+    return [f"splits of the keys ({each.name})" for each in answering(call) if "splits" in each.takes(call.direction)][
+        :1
+    ]
 
 
 def _idle(result: Estimate) -> Iterator[str]:
