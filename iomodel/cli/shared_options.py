@@ -225,6 +225,7 @@ OF_LOSS = [
 OF_ROWS = [
     option("channels", "Width of a row of copy, add, softmax, norm, activation and other kernels of rows.", "Rows"),
     option("others", "A second width of such a kernel, as of V in append (1).", "Rows"),
+    option("angles", "Width of the angles in rotary_append (1).", "Rows"),
 ]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),

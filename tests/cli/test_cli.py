@@ -34,6 +34,7 @@ from tests.support.inside import (
     RARE,
     SCAN_TILES,
     TILE_NAMES,
+    Elementwise,
     readable,
     shared,
     stacked,
@@ -279,6 +280,7 @@ def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
         iomodel.Experts,
         iomodel.CrossEntropy,
         iomodel.Recurrence,
+        Elementwise,
     )
     fields = {name for kind in kinds for name in kind.model_fields}
     of_masks = {p.name for p in MASK}

@@ -521,7 +521,7 @@ def test_a_faster_device_is_never_slower(figure):
         ({"attention_implementation": "cudnn"}, "attention_implementation: 'cudnn' given; allowed: with attention_alg"),
         (
             {"attention_algorithm": "flash2", "attention_implementation": "cudnn"},
-            "implementation: 'cudnn' given, which",
+            "for cudnn-blackwell of flash2; implementations that run: flash-attention-2",
         ),
         ({"precision": "fp8", "hardware": "a100-sxm4-80gb"}, "precision: fp8 given, .* allowed: bf16"),
         ({"model": "nemotron-h-56b"}, "model"),
