@@ -58,6 +58,13 @@ class L2(Cache):
     slices: Annotated[Amount, Better("none", "more private caches are smaller ones")] | None = None
     """Private caches of equal size that the capacity is the sum of, one per die; 1 if not given. Thread blocks are
     dealt to them in turn by their numbers."""
+    written: Annotated[Capacity, LOWER] | None = None
+    """Bytes that a benchmark has overwritten before a call and that the reads of the call evict; 0 if not given.
+
+    They are seven tenths of the capacity, as read off decoding on a B200 and an RTX PRO 6000 in
+    tests/measured/published_2.csv (working rows of 268 MB and more of keys and values), whose times exceed the bytes
+    over the bandwidth by the same 50 to 60 and 15 us at any length, and by less where fewer bytes are read;
+    github.com/NVIDIA/cudnn-frontend at 3929da2e, benchmark_single_sdpa.py, zeroes 256 MB before each call."""
     partitions: Annotated[Amount, LOWER] | None = None
     """Parts of one coherent cache, each of which caches what the SMs next to it access; 1 if not given. A line may be
     in all of them."""

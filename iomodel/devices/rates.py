@@ -200,7 +200,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         llc=llc,
         reached=reached,
         node=have.get("measured.graph_node"),
-        dirty=DIRTY.get(device.compute_capability or "", 0.0),
+        dirty=have.get("memory.l2.written", 0.0),
         throttled=max(1.0, have.get("clock", 0.0) / have.get("compute.clock.throttled", math.inf)),
         spare=max(1.0, boost / have.get("clock", math.inf)),
         assumed_products=assumed_products,
@@ -277,7 +277,7 @@ def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, t
 
 def _reached(have: _Figures, dtype: str, matrix: float, peak: float, architecture: str) -> tuple[float, str | None]:
     """Return the most that products of a dtype reach [FLOP/s], and what is assumed for it."""
-    if matrix < peak:
+    if f"measured.gemm_{dtype}" in have:  # also one at the peak or above
         return matrix, None
     for best in (f"measured.best_gemm_{dtype}", *(["measured.best_gemm_bf16"] if dtype == "fp16" else ())):
         if best in have:
@@ -317,12 +317,6 @@ REACHED = {**dict.fromkeys(("8.0", "9.0", "10.0", "10.3"), 0.8), **dict.fromkeys
 """Share of the peak that the best product reaches where none is measured, by compute capability or architecture [-],
 near the medians of the shares measured: 0.87 and 0.81 (A100 SXM, PCIe), 0.80 (H100), 0.84 (GH200), 0.78 (B200), 0.79
 (B300) and 0.73 (GB200); 0.54 (MI300X), 0.64 (MI325X) and 0.62 (MI355X). No other architecture has one on file."""
-DIRTY = {"8.0": 28e6, "8.6": 4e6, "9.0": 35e6, "10.0": 92e6, "10.3": 92e6, "12.0": 94e6}
-"""Bytes of an L2 that a benchmark has overwritten before a call and that the call's reads evict, by compute capability
-[B]: seven tenths of the capacity of an A100, RTX 3090, H100, B200 and RTX PRO 6000. The share is read off decoding on
-the last two in tests/measured/published_2.csv (working rows of 268 MB and more of keys and values), whose times exceed
-the bytes over the bandwidth by the same 50 to 60 and 15 us at any length, and by less where fewer bytes are read;
-github.com/NVIDIA/cudnn-frontend at 3929da2e, benchmark_single_sdpa.py, zeroes 256 MB before each call. 0 for others."""
 _ASYNCHRONOUS = ("compute.mma.warpgroup_rows", "memory.accumulator.per_sm")
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _PER_CLOCK = {

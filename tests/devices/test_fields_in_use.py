@@ -121,6 +121,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "measured.best_gemm_mxfp8": ("rtx5060ti-16gb", 0.1, "product in fp8"),
     "measured.exp": ("b300", 2, "diagnosis"),
     "memory.l2.partitions": ("h100-pcie", 2, "bf16"),
+    "memory.l2.written": ("h100-sxm5", 2, "decode"),
     "memory.l2.slices": ("mi300x", 0.5, "bf16"),
     "memory.llc.capacity": ("mi300x", 2, "bf16"),
     "measured.gemm_bf16": ("h200-sxm", 2, "decode"),
