@@ -96,15 +96,15 @@ def list_implementations(
     return [*(known.name for known in current(_running(device, declaration, call))), TEXTBOOK.name]
 
 
-def named(algorithm: AlgorithmLike, kernels: Any, hardware: Hardware | None) -> tuple[Algorithm, Any]:
+def named(algorithm: AlgorithmLike, kernels: Any, hardware: Hardware | str | None) -> tuple[Algorithm, Any]:
     """Return the algorithm of a name, and its kernels if it names some: of several that share it, those of a device.
 
-    >>> from iomodel.devices.device import hardware
-    >>> [named("cudnn", None, hardware(name))[1] for name in ("h100-sxm5", "b200")]
+    >>> [named("cudnn", None, name)[1] for name in ("h100-sxm5", "b200")]
     ['cudnn-hopper', 'cudnn-blackwell']
     """
-    here = (known for known in sharing(algorithm) if hardware is not None and _has_layout(known, DIRECTIONS, hardware))
-    algorithm = next((known.name for known in here), algorithm)
+    if hardware is not None and (shared := sharing(algorithm)):
+        device = as_device(hardware)
+        algorithm = next((known.name for known in shared if _has_layout(known, DIRECTIONS, device)), algorithm)
     return schedule_and_kernels(algorithm, kernels)
 
 

@@ -22,7 +22,7 @@ from iomodel.counting.arrays.layers import Layers, layers, without_defaults
 from iomodel.counting.cost_array import ATTENTION
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import NUMBERS, OPTIONS, TILES
@@ -99,8 +99,7 @@ def solve_array(
     >>> iomodel.solve_array("flash2", call, sram_elements=[25600, 51200], lse=False).hbm_bytes
     array([24117248, 12582912])
     """
-    device = None if hardware is None else as_device(hardware)
-    algorithm, implementation = named(algorithm, implementation, device)
+    algorithm, implementation = named(algorithm, implementation, hardware)
     asked = _asked(algorithm, workload, columns)
     if objective is not None:
         as_choice("objective", objective, ("traffic", "time"))
@@ -129,8 +128,7 @@ def solve_many(algorithm: AlgorithmLike, hardware: Hardware | str | None = None,
     """
     objective = as_choice("objective", columns.pop("objective", "traffic"), ("traffic", "time"))
     infeasible = as_choice("infeasible", columns.pop("infeasible", "raise"), ("raise", "mark"))
-    device = None if hardware is None else as_device(hardware)
-    algorithm, implementation = named(algorithm, columns.pop("implementation", None), device)
+    algorithm, implementation = named(algorithm, columns.pop("implementation", None), hardware)
     asked = _asked(algorithm, None, columns)
     if objective == "time":
         return _fastest(asked, hardware, implementation, infeasible)

@@ -103,17 +103,16 @@ def _named(algorithms: object, hardware: Hardware | str | None) -> list[Algorith
     """Return the names of a sequence of algorithms; InputError if two have the same name."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence) or not algorithms:
         raise InputError(f"algorithms: {shown(algorithms)} given; allowed: a list of names or of Algorithm objects")
-    device = None if hardware is None else as_device(hardware)
-    names = [_label(algorithm, device) for algorithm in algorithms]
+    names = [_label(algorithm, hardware) for algorithm in algorithms]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"algorithms: {name!r} given twice; allowed: each name once")
     return [*names]
 
 
-def _label(algorithm: AlgorithmLike, device: Hardware | None) -> str:
+def _label(algorithm: AlgorithmLike, hardware: Hardware | str | None) -> str:
     """Return the name of an algorithm, or that of kernels as their declaration spells it."""
-    kernels = named(algorithm, None, device)[1]
+    kernels = named(algorithm, None, hardware)[1]
     return name_of(algorithm) if kernels is None else str(kernels)
 
 

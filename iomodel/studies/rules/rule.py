@@ -112,7 +112,7 @@ def rule(
         raise InputError(
             f"implementation: {len(wanted)} given for {len(names)} devices; allowed: one, or one for each device"
         )
-    pairs = [named(algorithm, kernels, as_device(name)) for name, kernels in zip(names, wanted, strict=True)]
+    pairs = [named(algorithm, kernels, name) for name, kernels in zip(names, wanted, strict=True)]
     declaration = pairs[0][0]
     most, drawn = as_integer("size", size), as_integer("calls", calls, least=100)
     form = engine_of(engine, "iomodel.rule")
