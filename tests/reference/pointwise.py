@@ -114,17 +114,19 @@ def softmax(x: FloatArray) -> Run:
     return _of_rows(x, normalised)
 
 
-def _of_rows(x: FloatArray, function: Callable[[FloatArray, Machine], FloatArray]) -> Run:
+def _of_rows(
+    x: FloatArray, function: Callable[[FloatArray, Machine], FloatArray], read: str = "x", written: str = "y"
+) -> Run:
     """A function of each row, which stays on chip."""
-    machine = Machine(x=x)
+    machine = Machine(**{read: x})
     hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("y", x.shape)
+    hbm.alloc(written, x.shape)
     for i in range(len(x)):
-        row = sram.alloc("x", (x.shape[1],), "io")
-        row[:] = hbm.load("x", i)
-        hbm.store("y", i, function(row, machine))
+        row = sram.alloc(read, (x.shape[1],), "io")
+        row[:] = hbm.load(read, i)
+        hbm.store(written, i, function(row, machine))
         sram.free()
-    return machine.result(y=hbm.arrays["y"])
+    return machine.result(**{written: hbm.arrays[written]})
 
 
 def layer_norm(x: FloatArray, gamma: FloatArray, beta: FloatArray) -> Run:
@@ -245,15 +247,7 @@ def combine_experts(outputs: FloatArray, weights: FloatArray) -> Run:
 
 
 def activation(x: FloatArray) -> Run:
-    machine = Machine(gate=x)
-    hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("hidden", x.shape)
-    for i in range(len(x)):
-        row = sram.alloc("gate", (x.shape[1],), "io")
-        row[:] = hbm.load("gate", i)
-        hbm.store("hidden", i, silu(row, machine))
-        sram.free()
-    return machine.result(hidden=hbm.arrays["hidden"])
+    return _of_rows(x, silu, "gate", "hidden")
 
 
 def rotary(rows: FloatArray, angles: FloatArray, name: str = "Q") -> Run:
