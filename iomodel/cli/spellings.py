@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from iomodel.errors import InputError, shown, synonyms
@@ -99,10 +98,12 @@ def _lengths(key: str, value: str) -> str:
     >>> _lengths("cu_seqlens", "0,512,1536")
     '512,1024'
     """
+    from iomodel.workloads.masks.documents import lengths_of  # the workloads, which most commands do without here
+
     offsets = re.split(r"[,\s]+", value.strip("[] "))
-    if len(offsets) < 2 or not all(map(str.isdecimal, offsets)):
+    if not all(map(str.isdecimal, offsets)):
         raise InputError(f"{key}: {shown(value)} given; allowed: offsets from 0, such as 0,512,1536")
-    return ",".join(str(int(end) - int(start)) for start, end in pairwise(offsets))
+    return ",".join(map(str, lengths_of(key, list(map(int, offsets)))))
 
 
 def _window(key: str, value: str) -> list[str]:
