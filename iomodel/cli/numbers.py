@@ -26,8 +26,9 @@ def integer(field: str, text: str) -> int:
         return int(text)
     if isinstance(number := count(text), int):
         if text.endswith("k"):
-            binary = f"; {text[:-1]}K is {count(text.upper()):,}" if isinstance(count(text.upper()), int) else ""
-            typer.echo(f"note: {field}: {text} is {number:,}{binary}", err=True)
+            binary = count(text.upper())
+            other = f"; {text[:-1]}K is {binary:,}" if isinstance(binary, int) else ""
+            typer.echo(f"note: {field}: {text} is {number:,}{other}", err=True)
         return number
     raise InputError(f"{field}: {shown(text)} given; allowed: an integer in digits{_nearest(text)}")
 

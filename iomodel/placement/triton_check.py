@@ -236,10 +236,9 @@ def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -
     shared, limit = compiled_bytes(declared, arch, warps, stages), SHARED_LIMITS[arch]
     columns, compiles = tmem_columns(declared, arch, warps, stages), declared.least_sum >= LEAST_SUM
     if arch in SCALAR:
-        taken = registers_limit(
-            warps
-        )  # operands of a whole sum in registers: all compiles take what there is, or spill
-        return TritonCheck(compiles and shared <= limit, shared, limit, 0, TMEM_LIMIT, "fma", taken, None)
+        # Operands of a whole sum are in registers: all compiles take what there is, or spill.
+        taken, fits = registers_limit(warps), compiles and shared <= limit
+        return TritonCheck(fits, shared, limit, 0, TMEM_LIMIT, "fma", taken, None)
     unit = UNITS[max(UNITS.index(instruction(each, arch, warps)) for each in declared.programs)]
     along_rows = unit != "mma.sync" or LoopSchedule(declared, arch, warps, stages).along_rows
     taken, spilling = registers(declared, arch, warps, stages), spills(declared, arch, warps, stages)

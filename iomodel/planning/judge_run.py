@@ -387,7 +387,8 @@ def _device(named: object) -> tuple[Hardware, int]:
     words = rest.lstrip("-") if count > 1 or number == "1" else words
     short = "-".join(word for word in words.split("-") if word and word not in BRANDS)
     family = short.partition("-")[0]
-    return as_device(next(filter(names_meant, (*[named] * (count == 1), short, family)), named)), count
+    likely = (named, short, family) if count == 1 else (short, family)
+    return as_device(next(filter(names_meant, likely), named)), count
 
 
 def _measured(run: BenchmarkRun, setup: Setup) -> dict[str, float]:

@@ -190,11 +190,11 @@ def _assumed(wanted: Wanted) -> tuple[str, ...]:
     """State the load that TTFT and TPOT hold at."""
     if wanted.clients is not None:
         return ("clients in a closed loop, whose lengths vary a little; a server and its host before the first token",)
-    return (
-        ("requests arrive evenly; at random arrivals fleet needs more devices, and takes the least TPOT of as many",)
-        if wanted.load
-        else ()
-    )
+    if wanted.load is not None:
+        return (
+            "requests arrive evenly; at random arrivals fleet needs more devices, and takes the least TPOT of as many",
+        )
+    return ()
 
 
 def _too_small(service: Service, device: Hardware, wanted: Wanted, layout: Layout | None) -> tuple[str, ...]:

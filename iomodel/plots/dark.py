@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 PAPER, INK = (0.075, 0.078, 0.086), (0.93, 0.93, 0.93)
-"""What white and black become, the paper of furo's dark pages and nearly white; greys lie between."""
+"""Colours that white and black turn to: the paper of furo's dark pages, and nearly white; greys lie between."""
 HUED = 0.1
 """Difference of the components from which a colour is none of the greys [-]."""
 LEGIBLE = 4.5
