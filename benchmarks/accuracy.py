@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--cudnn | --gathered] [--judging | --each]
+    python benchmarks/accuracy.py --machines [--cudnn | --gathered | --inference] [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -11,7 +11,8 @@ curve counts; those left out are listed with the reason.
 --machines takes tests/measured/published_2.csv: nine GPUs, asked as a newcomer asks (the algorithm, the call and the
 device alone) and as told (its page size, determinism and implementation). Its working half may choose parameters; the
 judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
-GB300 and an H200; with --gathered those of published_4.csv and published_5.csv, of public threads and repositories.
+GB300 and an H200; with --gathered those of published_4.csv and published_5.csv, of public threads and repositories;
+with --inference those of published_6.csv, of decoding and prefills in cuDNN and the open engines of its frontend.
 """
 
 from __future__ import annotations
@@ -330,6 +331,7 @@ OTHERS = {
     "machines": ("published_2.csv",),
     "cudnn": ("published_3.csv",),
     "gathered": ("published_4.csv", "published_5.csv"),
+    "inference": ("published_6.csv",),
 }
 """Files of other machines by the option that asks for them."""
 
@@ -410,7 +412,8 @@ FEWEST = 8
 def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
-    The rows are the working rows of published_2.csv to published_5.csv, as told where they state their kernel, the
+    The rows are the working rows of published_2.csv to published_5.csv, as told where they state their kernel, those of
+    published_6.csv whose kernel is declared, the
     calibration rows of FlashAttention-2 and -3, asked with default options, and the working half of a measured GPU:
     attention in PyTorch whose kernel is declared, and products in bf16. Of n distances between the logarithms of a
     predicted and a measured time, the one at 0.8 (n + 1) counts, the larger neighbour where that lies between two; rows
@@ -418,9 +421,10 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 
+    closed = (one for one in machines("working", *OTHERS["inference"]) if one.row["implementation"])
     known = [
         (one.place, found.seconds / one.measured)
-        for one in (*working, *machines("working", *OTHERS["cudnn"], *OTHERS["gathered"]))
+        for one in (*working, *machines("working", *OTHERS["cudnn"], *OTHERS["gathered"]), *closed)
         for found in [one.told if one.row["implementation"] and one.told is not None else one.newcomer]
         if "block scales" not in one.row["note"]  # which no call states
     ]
@@ -478,6 +482,7 @@ def main() -> None:
     parser.add_argument("--machines", action="store_true", help="the GPUs and kernels of published_2.csv")
     parser.add_argument("--cudnn", action="store_true", help="with --machines: the rows of published_3.csv")
     parser.add_argument("--gathered", action="store_true", help="with --machines: those of public threads")
+    parser.add_argument("--inference", action="store_true", help="with --machines: decoding and prefills in cuDNN")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
@@ -491,7 +496,7 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        names = OTHERS["gathered" if given.gathered else "cudnn" if given.cudnn else "machines"]
+        names = OTHERS[next((name for name in ("gathered", "cudnn", "inference") if getattr(given, name)), "machines")]
         working = machines("working", *names)
         role = "judging" if given.judging else "working"
         shown = machines(role, *names) if given.judging else working

@@ -111,6 +111,28 @@ FORWARD = (
     PAIR_192,
     PAIR_256,
 )
+
+
+def _split(tiles: Residency, width: int, most: int) -> Residency:
+    """Return a layout whose results are parts in fp32; from 128 value columns on they take the place of Q."""
+    parts = Shared(O, dtype="fp32")
+    return replace(
+        tiles,
+        title=f"{tiles.title}; the parts of O in fp32",
+        shared=(*((Shared(Q), parts) if width < 128 else (Reused((Shared(Q),), (parts,)),)), _RING, _STATISTICS),
+        head_dims=(width,),
+        value_dims=(128,) if width > 128 else (),
+        sizes=(tiles.sizes[0], (64,)) if width > 128 else tiles.sizes,
+        stages=(most,),
+    )
+
+
+SPLIT_FORWARD = (
+    *(_split(TWO_TILES, width, most) for width, most in ((64, 8), (96, 3), (128, 3), (192, 4))),
+    *(_split(ONE_TILE, width, most) for width, most in ((64, 11), (96, 6), (128, 5), (192, 6))),
+)
+"""Without pairs of blocks; head dimensions 192 and 128 with tiles of 64 keys, and 256 not at all (use_2cta_instrs and
+_get_fwd_config of interface.py)."""
 _BACKWARD_CITE = f"{_CITE}: interface.py, flash_bwd_sm100.py"
 _DS = Shared(dP, dtype="io")
 _SUMS = Shared(dV, dtype="fp32"), Shared(dK, dtype="fp32")
@@ -221,6 +243,7 @@ CUDNN_BLACKWELL = Implementation(
     _CLOSED,
     residency={"forward": tuple(_closed(FORWARD)), "backward": tuple(_closed(BACKWARD, exposed=0.2))},
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
+    tiles=shipped_tiles("cudnn-blackwell", "flash2"),
     aliases=("cudnn",),
     front_end=front_end("cudnn-blackwell"),
     symbols=("sdpa_sm100_flash",),

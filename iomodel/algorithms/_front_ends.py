@@ -71,6 +71,8 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         features=("paged", "softcap", "sinks"),
         backward=("softcap", "sinks"),
         masks=(*_MASKS, "blocks"),
+        # num_splits_heuristic, with two tiles of 128 rows in a block; _get_fwd_config.
+        division=Division(rows=256, per_sm=1, filled=1.0, enough=1.0, most=128, whole=4, fills=True),
     ),
     "flashinfer": FrontEnd(
         # Rows of a group are always packed (packed_qo_len); windows are window_left alone.

@@ -11,6 +11,8 @@ from sympy import Expr, Min, ceiling
 
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flash3_residency import PAGED
+from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4 as FLASH4
+from iomodel.algorithms._flash4_residency import IN_SECTIONS, SPLIT_FORWARD
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._latent_residency import CUTLASS_MLA, FLASHMLA, TRITON_MLA
@@ -136,6 +138,16 @@ FLASH_ATTENTION_3 = Implementation(
 )
 """The combination is launched dependently (hopper/flash_fwd_combine_launch_template.h). A page that is no multiple of
 the key tile takes 16-byte copies with an address for each row (pagedkv_tma in hopper/flash_api.cpp)."""
+FLASH_ATTENTION_4 = Implementation(
+    "flash-attention-4",
+    "FlashAttention-4 (CuTe, Blackwell), split-KV",
+    f"{FLASH4.cite}: flash_fwd_sm100.py, flash_fwd_combine.py; github.com/Dao-AILab/flash-attention/pull/1940",
+    residency={"forward": SPLIT_FORWARD},
+    execution={"forward": replace(IN_SECTIONS, spread=(split,))},
+    searched=FLASH_ATTENTION_2.searched,
+    tiles=shipped_tiles("flash-attention-4", "split_kv"),
+    front_end=front_end("flash-attention-4"),
+)
 
 _T_c = ceiling(N_k / B_c)
 _many = Min(1, s - 1)
@@ -158,6 +170,7 @@ ALGORITHM = Algorithm(
         FLASHMLA,
         CUTLASS_MLA,
         FLASH_ATTENTION_3,
+        FLASH_ATTENTION_4,
         FLASH_ATTENTION_2,
         FLASHINFER_SPLIT,
         TRITON_MLA,

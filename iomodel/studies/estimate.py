@@ -294,9 +294,9 @@ def _products(result: Estimate) -> Iterator[str]:
 
 
 def _splitting(result: Estimate) -> list[str]:
-    """Name the algorithm that splits the keys of a call of one query, unless it is that of an estimate."""
+    """Name the algorithm that splits the keys of a call with more of them than queries, unless it is an estimate's."""
     call = result.workload
-    if not isinstance(call, Attention) or call.q_len > 1 or "splits" in result.cost.options:
+    if not isinstance(call, Attention) or call.q_len >= call.kv_len or "splits" in result.cost.options:
         return []
     return [f"splits of the keys ({each.name})" for each in answering(call) if "splits" in each.takes(call.direction)][
         :1

@@ -83,3 +83,15 @@ def test_undivided_keys_take_the_plain_kernel() -> None:
 def test_kernels_that_libraries_launch_last_answer_where_no_other_runs(bias: bool, kernels: str) -> None:
     call = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128, bias=bias)
     assert iomodel.estimate("flash2", call, "h200-sxm").implementation == kernels
+
+
+@pytest.mark.parametrize("queries", [1, 128, 256, 512, 1024])
+def test_flashattention_4_divides_what_leaves_sms_idle(queries: int) -> None:
+    """As many parts as there are SMs for each block, of two tiles of 128 rows each (num_splits_heuristic)."""
+    call = iomodel.Attention(heads=32, kv_heads=4, q_len=queries, kv_len=131072, head_dim=128, mask="causal")
+    named = {"implementation": "flash-attention-4"}
+    found = iomodel.estimate("split_kv", call, "b200", **named)
+    heads, rows = (4, 8 * queries) if found.cost.options["packed"] else (32, queries)
+    assert found.cost.options["splits"] == max(1, min(148 // (heads * -(-rows // 256)), 128))
+    whole = iomodel.estimate("flash2", call, "b200", **named)
+    assert found.seconds < (1.1 if queries == 1024 else 0.6) * whole.seconds

@@ -25,6 +25,7 @@ from tests.support.inside import (
     CUDNN_FORWARD,
     CUTLASS_MLA,
     FLASH4,
+    FLASH4_SPLIT,
     FLASHINFER,
     FLASHMLA,
     SAGE,
@@ -139,9 +140,10 @@ def test_cutlass_on_latents(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("row", table("flash-attention-4"), ids=shown)
 def test_flashattention_4(row: dict[str, str]) -> None:
+    name, layouts = ("split_kv", FLASH4_SPLIT) if row["splits"] == "several" else ("flash2", FLASH4)
     checks = [
         check
-        for placement, check in ways("flash2", call(row), "b200", row, FLASH4)
+        for placement, check in ways(name, call(row), "b200", row, layouts)
         if ("pair" in placement.residency.title) == (row["pair"] == "2") and check.fits
     ]
     assert used(checks) == {int(row["shared_bytes"])}
@@ -209,6 +211,14 @@ def test_xformers_backward(row: dict[str, str]) -> None:
 @pytest.mark.parametrize("row", table("cudnn-hopper"), ids=shown)
 def test_cudnn(row: dict[str, str]) -> None:
     assert fitting("flash3", call(row), DEVICES[row["architecture"]], row, (CUDNN_FORWARD,))
+
+
+@pytest.mark.parametrize("row", table("cudnn-blackwell"), ids=shown)
+def test_cudnn_on_blackwell(row: dict[str, str]) -> None:
+    rows = 128 if row["rows"] == "128" else 4096
+    w = call(row, q_len=rows, kv_len=4096)
+    taken = iomodel.estimate("flash2", w, "gb200", implementation="cudnn-blackwell").tiles
+    assert taken == {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages")}
 
 
 @pytest.mark.parametrize("row", table("cudnn-hopper-backward"), ids=shown)

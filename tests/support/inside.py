@@ -5,6 +5,7 @@ from iomodel.algorithms._ck_residency import FORWARD as CK
 from iomodel.algorithms._flash3_residency import CUDNN_BACKWARD, CUDNN_FORWARD
 from iomodel.algorithms._flash4_residency import BACKWARD as FLASH4_BACKWARD
 from iomodel.algorithms._flash4_residency import FORWARD as FLASH4
+from iomodel.algorithms._flash4_residency import SPLIT_FORWARD as FLASH4_SPLIT
 from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
 from iomodel.algorithms._latent_residency import BLACKWELL as CUTLASS_MLA
 from iomodel.algorithms._latent_residency import BY_TRITON as TRITON_MLA
