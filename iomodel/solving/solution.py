@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from iomodel.placement.check import Check
 
 T = TypeVar("T")
+FULL = 64
+"""Heads of a call that fills a device, for the note about a call of one head."""
 COMPARED = ("certificate", "budget", "saturated", "placed", "known_dram_bytes")
 """Fields that are computed when they are first read, as they need other tiles."""
 
@@ -222,8 +224,24 @@ class Solution(Deferred, Result):
             for place, choice in enumerate(self.ranked, 1)
         ]
         title = f"{kernels_title(self.algorithm, self.implementation)} on {self.budget.label or self.budget}"
-        notes = *open_ended(getattr(self.cost.workload, "mask", None)), *self.notes
+        notes = *open_ended(getattr(self.cost.workload, "mask", None)), *self.notes, *self._of_one_head()
         return [Table(title, ("", ">value", "unit"), rows, assumed(notes))]
+
+    def _of_one_head(self) -> list[str]:
+        """Name the tiles that fill the device, where the call is one head of one sequence and has others."""
+        call = self.cost.workload
+        if self.hardware is None or self.placed is None or not self.timed or not isinstance(call, Attention):
+            return []
+        if call.batch * call.heads > 1:
+            return []
+        from iomodel.solving.solve import solve
+
+        many = call.model_copy(update={"heads": FULL, "kv_heads": FULL})
+        given = {name: value for name, value in self.options.items() if name not in self.searched}
+        full = solve(self.algorithm, many, self.hardware, implementation=self.implementation, **given)
+        if full.tiles == self.tiles:
+            return []
+        return [f"one head of one sequence; {FULL} heads take {self._choice(full.tiles)}"]
 
     def _paper_rows(self) -> list[tuple[str, str, str]]:
         """State the tiles of the paper's rule for one memory, and their numbers; empty without a rule."""

@@ -269,3 +269,14 @@ def test_idle_sms_are_stated_where_one_head_is_the_default() -> None:
     assert any("(more heads or sequences fill them)" in text for text in split.assumed)
     compared = str(iomodel.compare(call, "a100-sxm4-80gb", algorithms=["standard", "fa2"]))
     assert "32 blocks for 108 SMs, 76 idle" in compared
+
+
+def test_tiles_of_one_head_name_those_of_a_full_device() -> None:
+    call = Attention(q_len=8192, head_dim=128, dtype="bf16", mask="causal")
+    full = iomodel.solve("fa3", call.model_copy(update={"heads": 64, "kv_heads": 64}), "h100-sxm5")
+    alone = iomodel.solve("fa3", call, "h100-sxm5")
+    assert alone.tiles != full.tiles
+    sizes = ", ".join(f"{name}={size}" for name, size in full.tiles.items())
+    assert f"assumed: one head of one sequence; 64 heads take {sizes}" in str(alone)
+    assert "one head of one sequence" not in str(full)
+    assert "one head of one sequence" not in str(iomodel.solve("flash2", call, sram_bytes=227 * 1024))
