@@ -353,3 +353,25 @@ def test_the_command_takes_the_measured_kernels(capsys: pytest.CaptureFixture[st
     asked = "flash2 --implementation flash-attention-2 --time 2ms --hardware h100-sxm5 --q-len 8192 --head-dim 128"
     assert main(["diagnose", *asked.split(), "--heads", "16"]) == 0
     assert capsys.readouterr().out.startswith("flash2, flash-attention-2 on NVIDIA H100")
+
+
+@pytest.mark.parametrize(("device", "named"), [("b200", "flash4"), ("h100-sxm5", "fa3"), ("rtx4090", "fa2")])
+def test_split_keys_are_those_that_solve_finds(device, named):
+    """256 queries on 131,072 keys, whose query tiles leave most SMs idle."""
+    w = iomodel.Attention(heads=8, kv_heads=2, q_len=256, kv_len=131072, head_dim=128, mask="causal")
+    e = iomodel.estimate(named, w, device)
+    first = iomodel.diagnose(named, w, device, e.seconds).remedies[0]
+    best = iomodel.solve("split_kv", w, device).seconds  # of choices within 0.5 %, that of the library
+    assert first.name == "split keys"
+    assert first.model_seconds == pytest.approx(best, rel=0.005)
+
+
+def test_a_narrower_type_is_a_remedy_where_a_kernel_takes_it():
+    """A kernel has warps, the textbook's machine has none."""
+    w = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128, dtype="bf16")
+    for device in ("rtx4090", "h100-sxm5"):
+        e = iomodel.estimate("fa2", w, device)
+        found = iomodel.diagnose("fa2", w, device, e.seconds).remedies
+        assert {remedy.dtype for remedy in found} >= {"fp8"}
+        assert all("warps" in remedy.tiles for remedy in found)
+    assert ("flash3", "fp8") in {(remedy.algorithm, remedy.dtype) for remedy in found}

@@ -109,9 +109,8 @@ def _at_least_vector(after: Estimate, candidate: Candidate, kernel: Modelled) ->
 
 def _remedy(time: float, after: Estimate, candidate: Candidate, before: Estimate, seconds: float) -> Remedy:
     floor, gain = physical_floor(after).seconds, before.seconds / time
-    changed = {name: value for name, value in candidate.change.options.items() if name in ("splits", "packed")}
-    if after.cost.options.get("splits", 1) > 1:
-        changed["splits"] = after.cost.options["splits"]
+    options, plain = after.cost.options, {"splits": 1, "packed": False}
+    changed = {name: options[name] for name in plain if options.get(name, 0) > plain[name]}
     return Remedy(
         after.implementation if candidate.apart else candidate.name,
         candidate.why,

@@ -12,6 +12,7 @@ from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
 from iomodel.nests.algorithm import Algorithm
+from iomodel.placement.implementations import lacks_kernels
 from iomodel.solving.question import Question
 from iomodel.solving.solve import solve
 from iomodel.studies.diagnosis.facts import BlockGrid
@@ -48,7 +49,7 @@ def candidates(measured: Change, device: Hardware, blocks: BlockGrid) -> Iterato
     yield from _solved(measured, device)
     yield from _fused(measured, device)
     yield from _faster(measured)
-    yield from _split(measured, blocks)
+    yield from _split(measured, device, blocks)
     yield from _narrower(measured, device)
     yield from _packed(measured)
 
@@ -162,22 +163,30 @@ def other(measured: Change, algorithm: Algorithm, **more: Any) -> Change:
     return replace(measured, algorithm=algorithm.name, tiles=None, options={**options, **more}, implementation=None)
 
 
-def _split(measured: Change, blocks: BlockGrid) -> Iterator[Candidate]:
-    """Yield kernels that split the keys until every SM, or every second, has a block, if SMs are idle."""
+def _split(measured: Change, device: Hardware, blocks: BlockGrid) -> Iterator[Candidate]:
+    """Yield kernels that split the keys, if SMs are idle: the fastest of a library, else by tiles and blocks."""
     units, call = blocks.units, as_attention(measured.workload)
     if units is None or not blocks.idle or call.direction != "forward":
         return
+    splitting = next(each for each in answering(call) if "splits" in each.takes())
+    change = other(measured, splitting)
+    if clock_of(replace(change, tiles={"b": 1}), device).placements:
+        why = f"several blocks share the keys of each query tile, so that more of the {units} SMs work"
+        yield Candidate("split keys", why, change)
+        best = solve(splitting.name, call, device, objective="time")
+        chosen = {name: best.options[name] for name in best.searched}
+        yield Candidate("split keys", why, replace(other(measured, splitting, **chosen), tiles=dict(best.tiles)))
+        return
     packed = bool(measured.options.get("packed"))
-    yield from _splits(measured, units, packed, "split keys")
+    yield from _splits(measured, splitting, units, packed, "split keys")
     if call.group > 1 and not packed:
-        yield from _splits(measured, units, True, "split keys, packed heads")
+        yield from _splits(measured, splitting, units, True, "split keys, packed heads")
 
 
-def _splits(measured: Change, units: int, packed: bool, name: str) -> Iterator[Candidate]:
+def _splits(measured: Change, splitting: Algorithm, units: int, packed: bool, name: str) -> Iterator[Candidate]:
     call, sizes = as_attention(measured.workload), dict(measured.tiles or {})
     heads, rows = (call.kv_heads, call.group * call.q_len) if packed else (call.heads, call.q_len)
     keys = sizes.get("block_kv", 64)
-    splitting = next(each for each in answering(call) if "splits" in each.takes())
     for query in dict.fromkeys((sizes.get("block_q", 128), 16, 64, 128)):
         wanted = -(-units // (call.batch * heads * -(-rows // query)))
         for key in dict.fromkeys(-(-keys // fewer) for fewer in POWERS):
@@ -190,15 +199,19 @@ def _splits(measured: Change, units: int, packed: bool, name: str) -> Iterator[C
 
 
 def _narrower(measured: Change, device: Hardware) -> Iterator[Candidate]:
-    """Yield narrower data types, with their faster instructions."""
+    """Yield narrower data types, with their faster instructions, where kernels for them are as real as the measured."""
     call = as_attention(measured.workload)
+    real = not lacks_kernels(measured.algorithm, call, device)
     for dtype in _narrower_dtypes(call.dtype, device):
         kept = call.kv_dtype if call.kv_dtype != call.dtype else dtype
-        change = replace(measured, workload=call.model_copy(update={"dtype": dtype, "kv_dtype": kept}))
-        yield Candidate(dtype, f"the same kernel on {dtype} data", change)
-        general = fused(call)[0]
+        narrow = call.model_copy(update={"dtype": dtype, "kv_dtype": kept})
+        change = replace(measured, workload=narrow)
+        if measured.tiles or not real or not lacks_kernels(measured.algorithm, narrow, device):
+            yield Candidate(dtype, f"the same kernel on {dtype} data", change)
         why = "tiles for the matrix instructions of a narrower dtype"
-        yield Candidate(f"{general} in {dtype}", why, other(change, general))
+        for each in fused(call) if real else fused(call)[:1]:
+            if not real or not lacks_kernels(each, narrow, device):
+                yield Candidate(f"{each} in {dtype}", why, other(change, each))
 
 
 def _narrower_dtypes(dtype: str, device: Hardware) -> list[str]:
