@@ -297,6 +297,10 @@ POWER = {10**18: "10^18"}
 """Powers that are easier to read than their digits."""
 
 
+MEANT = {"q_len": ("kv_len", "; allowed: 1, to decode a token of each sequence, or the queries of a prefill")}
+"""For a field that is missing, a field that leaves its value open, and the values that are usually meant."""
+
+
 def describe(error: ValidationError, fields: Sequence[str] = ()) -> str:
     """Format all faults of a validation as `path: value given; allowed: ...`, joined by '; '.
 
@@ -321,7 +325,9 @@ def _line(fault: Mapping[str, Any], fields: Sequence[str]) -> str:
 def _message(fault: Mapping[str, Any], fields: Sequence[str]) -> str:
     kind, value = fault["type"], shown(fault["input"])
     if kind == "missing":
-        return "not given, but required"
+        beside, meant = MEANT.get(str(fault["loc"][-1]), ("", ""))
+        given = isinstance(fault["input"], Mapping) and beside in fault["input"]
+        return f"not given, but required{meant}" if given else "not given, but required"
     if kind == "value_error":
         return str(fault["msg"]).removeprefix("Value error, ")
     if kind == "extra_forbidden":

@@ -94,7 +94,7 @@ SAME = {
 LIKELY = {
     "max_devices replica_devices max_count": "count gpus devices num_gpus n_gpus ngpus gpu_count num_devices n_devices",
     "count data_parallel hardware": "gpus devices",
-    "data_parallel": "count num_gpus n_gpus num_devices world_size",
+    "count data_parallel": "world_size",
     "count expert_parallel": "dp data_parallel data_parallel_size replicas",
     "prompt output q_len": "max_model_len max_context max_seq_len",
     "prompt q_len": "prompt seq_len seqlen sequence_length tokens context length isl input context_length context_len",

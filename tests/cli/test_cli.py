@@ -674,6 +674,7 @@ BAD = {
     f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon x": "epsilon: 'x' given; allowed: a share",
     f"tiles flash2 {SHAPE} --sram-elements 9999 --block-q 8": "--block-q: no option of iomodel ",
     "cost flash2 --head-dim 8 --block-q 4 --block-kv 4": "q_len: not given, but required",
+    "estimate split_kv --hardware h100 --kv-len 4096 --head-dim 128": "q_len: not given, but required; allowed: 1,",
     "cost flash2 --q-len 8 --block-q 4 --block-kv 4": "head_dim: not given, but required",
     "cost flash2 --q-len 0 --head-dim 8": "q_len: 0 given; allowed: at least 1",
     "cost flash2 --q-len -8 --head-dim 8": "q_len: -8 given; allowed: at least 1",

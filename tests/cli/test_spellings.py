@@ -108,7 +108,6 @@ HINTED = {
     "train llama-3-8b --zero 3": "did you mean --shard?",
     "fleet llama-3-8b --latency 50ms": "did you mean --tpot or --ttft?",
     "model llama-3-8b --tokens 32768": "did you mean --context?",
-    "train llama-3-8b --gpus 8": "did you mean --data-parallel or --hardware?",
     f"estimate flash2 a100-sxm4-80gb {CALL}": "did you mean --hardware a100-sxm4-80gb?",
     f"plan llama-3-8b --hardware 8xh200 {LOAD}": "given; allowed: h200-nvl or h200-sxm, with count 8",
     f"compare {CALL} --hardware h100-sxm5,b200": "allowed: one name; several as a list, or in several options",
@@ -138,7 +137,6 @@ HINTED = {
     f"tiles flash2 {CALL} --tensor-paralel 2": "--tensor-paralel: no option of iomodel tiles",
     "plan llama-3-8b --tensor-paralell 2": "did you mean --tensor-parallel?",
     # of newcomers
-    f"train llama-3-8b {H100} --count 8": "did you mean --data-parallel?",
     "plan llama-3-8b --context-length 8192": "did you mean --prompt?",
     "cost gemm --m 1024": "did you mean --rows",
     "cost gemm --n 1024": "did you mean --q-len or --out-features?",

@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -560,3 +561,13 @@ def test_a_table_of_positions_has_weights_and_no_flops():
 def test_a_side_layer_is_refused_by_name():
     with pytest.raises(iomodel.InputError, match=r"weights beside attention and MLPs \(.*altup"):
         iomodel.train_step("gemma-3n-e4b", GPU, batch=1, seq_len=1024)
+
+
+def test_devices_give_the_replicas() -> None:
+    asked: dict[str, Any] = {"batch": 128, "seq_len": 2048, "layout": iomodel.Layout(tensor_parallel=2)}
+    step = iomodel.train_step("llama-3-8b", "h100-sxm5", count=16, **asked)
+    assert step == iomodel.train_step("llama-3-8b", "h100-sxm5", data_parallel=8, **asked)
+    for given, says in (({"count": 15}, "allowed: 14, or another multiple of the 2 devices"),
+                        ({"count": 16, "data_parallel": 4}, "allowed: 8, or one of both alone")):  # fmt: skip
+        with pytest.raises(iomodel.InputError, match=says):
+            iomodel.train_step("llama-3-8b", "h100-sxm5", **given, **asked)

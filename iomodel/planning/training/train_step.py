@@ -38,7 +38,8 @@ def train_step(
     batch: int,
     seq_len: int,
     micro_batch: int = 1,
-    data_parallel: int = 1,
+    count: int | None = None,
+    data_parallel: int | None = None,
     layout: Layout = Layout(),  # noqa: B008 - frozen
     framework: str | None = None,
     shard: str | None = None,
@@ -71,8 +72,10 @@ def train_step(
         Tokens of a sequence.
     micro_batch : int
         Sequences of one pass of a group of tensor-parallel ranks [-].
-    data_parallel : int
-        Replicas [-].
+    count : int, optional
+        All devices, which give the replicas that are not given [-].
+    data_parallel : int, optional
+        Replicas; by default those of `count`, else 1 [-].
     layout : Layout
         Devices of one replica; `devices_per_node` gives data parallelism its two networks as well. Ranks of
         `context_parallel` divide each sequence in pieces from both of its ends, and the weights as replicas do.
@@ -138,7 +141,7 @@ def train_step(
     """
     spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
-    passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
+    passed, replicas = as_integer("micro_batch", micro_batch), _replicas(count, data_parallel, shared)
     as_parameters(parameters)
     strategy = as_strategy(
         framework,
@@ -251,6 +254,22 @@ def _stage(
         ends += list(loss_parts(model.vocab_size, at)) if last else []
     sends = border * (2 * chunks - first - last)
     return Stage(forward, repeated, backward, len(stage.layers), sends, stage.weights)
+
+
+def _replicas(count: int | None, data_parallel: int | None, layout: Layout) -> int:
+    """Return the replicas that are given, or those of so many devices."""
+    given = None if data_parallel is None else as_integer("data_parallel", data_parallel)
+    if count is None:
+        return given or 1
+    devices, each = as_integer("count", count), layout.devices
+    if devices % each or given not in (None, devices // each):
+        nearest = each * (given or max(1, devices // each))
+        raise InputError(
+            f"count: {devices} given; allowed: {nearest}, or another multiple of the {each} devices of a replica"
+            if given is None
+            else f"count: {devices} given with data_parallel = {given}; allowed: {nearest}, or one of both alone"
+        )
+    return devices // each
 
 
 def _again(spec: ModelSpec, layout: Layout, recompute: str, layers: int | None) -> int:
