@@ -11,7 +11,7 @@ from weakref import ref
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.torch.attention_calls import FLEX
 from iomodel.torch.flex_masks import visited_blocks
-from iomodel.torch.operator_call import OperatorCall, TensorArgument
+from iomodel.torch.operator_call import OperatorCall, TensorArgument, checked_name, unchecked
 from iomodel.torch.operator_work import multiplying
 from iomodel.torch.recurrent import GATES, LSTM
 from iomodel.torch.regions import covered
@@ -26,6 +26,8 @@ KEPT = ("aten.linear", "aten.scaled_dot_product_attention")
 """Composite operators that are counted as a whole where PyTorch leaves them whole, as in inference mode."""
 
 
+SCALARS = bool, int, float, str
+"""Types of the arguments that are recorded, beside lists."""
 UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
 """The switch of FlexAttention that runs it without its compiler, which refuses to run under a mode."""
 
@@ -35,7 +37,7 @@ class Storages:
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, int, bool]] = {}
-        self.views: dict[int, list[tuple[Any, TensorArgument]]] = {}
+        self.views: dict[int | None, list[Any]] = {}
 
     def place(self, tensor: Any, outside: bool) -> tuple[int, bool]:
         """Return the number of the storage of a tensor, and whether it was made before the recording."""
@@ -48,10 +50,9 @@ class Storages:
             entry = self.known[storage._cdata] = StorageWeakRef(storage), len(self.known), outside
         return entry[1], entry[2]
 
-    def note(self, tensor: Any, view: TensorArgument) -> None:
-        """Note a view of a storage that was made inside the recording."""
-        if view.storage is not None and not view.outside:
-            self.views.setdefault(view.storage, []).append((ref(tensor), view))
+    def note(self, tensor: Any, number: int | None) -> None:
+        """Note a tensor in a storage that was made inside the recording."""
+        self.views.setdefault(number, []).append(ref(tensor))
 
     def alive(self) -> dict[int, int | None]:
         """Return the numbers of the storages that something still refers to, with the bytes that live views cover [B].
@@ -62,20 +63,41 @@ class Storages:
         return {number: self._covered(number) for number in numbers}
 
     def _covered(self, number: int) -> int | None:
-        live = [(tensor, view) for reference, view in self.views.get(number, ()) if (tensor := reference()) is not None]
-        bases = {id(tensor._base) for tensor, _ in live}  # a view keeps its base alive, which nothing else may hold
-        views = [view for tensor, view in live if id(tensor) not in bases]
+        live = [tensor for view in self.views.get(number, ()) if (tensor := view()) is not None]
+        bases = {id(tensor._base) for tensor in live}  # a view keeps its base alive, which nothing else may hold
+        views = [self.argument(tensor) for tensor in live if id(tensor) not in bases]
         return covered(views) if views else None
+
+    def argument(self, tensor: Any, outside: bool = False) -> TensorArgument:
+        """Describe a tensor of PyTorch, with its place."""
+        number, before = self.place(tensor, outside)
+        return unchecked(
+            TensorArgument,
+            {
+                "shape": tuple(map(int, tensor.shape)),
+                "dtype": _type_name(tensor.dtype),
+                "element_bytes": tensor.element_size(),
+                "strides": None if tensor.is_contiguous() else tuple(map(int, tensor.stride())),
+                "offset": int(tensor.storage_offset()),
+                "storage": number,
+                "outside": before,
+            },
+        )
 
 
 class Described(NamedTuple):
-    """Facts of an operator that are the same for all of its calls."""
+    """Facts of an operator that are the same for all of its calls.
+
+    A `view` returns its input's storage alone; `switch` is that of PyTorch that lets its products run in TF32.
+    """
 
     name: str
     arguments: tuple[str, ...]
     mutated: frozenset[str]
     pointwise: bool
     composite: bool
+    view: bool
+    switch: str
 
 
 @lru_cache(maxsize=1 << 12)
@@ -85,17 +107,25 @@ def described(function: Any) -> Described:
 
     schema = getattr(function, "_schema", None)
     if schema is None:
-        return Described(f"higher_order.{function.name()}", ("query", "key", "value"), frozenset(), False, False)
-    name = schema.name.replace("::", ".")
-    written = (each.name for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write)
+        name, named = f"higher_order.{function.name()}", ("query", "key", "value")
+        return Described(name, named, frozenset(), pointwise=False, composite=False, view=False, switch="")
+    name = checked_name("operator", schema.name.replace("::", "."))
+    written = frozenset(
+        each.name for each in schema.arguments if each.alias_info is not None and each.alias_info.is_write
+    )
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     whole = isinstance(function, torch._ops.OpOverload) and name not in KEPT
+    composite = whole and function.has_kernel_for_dispatch_key(key)
+    aliased = bool(schema.returns) and all(each.alias_info is not None for each in schema.returns)
+    declared = multiplying(name)
     return Described(
         name,
         tuple(each.name for each in schema.arguments),
-        frozenset(written),
+        written,
         torch.Tag.pointwise in getattr(function, "tags", ()),
-        whole and function.has_kernel_for_dispatch_key(key),
+        composite,
+        aliased and not written and not composite,
+        "" if declared is None else declared.switch,
     )
 
 
@@ -133,64 +163,66 @@ class Recorder:
         while self.entered:
             self.entered.pop().__exit__(kind, error, traceback)
 
-    def see(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
+    def see(self, facts: Described, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """Record a call of an operator, unless it only makes views or allocates."""
         import torch
 
-        facts = described(function)
+        storages = self.storages
+        if facts.view:
+            for tensor in _tensors(out):
+                number, outside = storages.place(tensor, outside=True)
+                if not outside:
+                    storages.note(tensor, number)
+            return
         tensors: dict[str, Any] = {}
         arguments: dict[str, Any] = {}
-        for name, value in _named(facts.arguments, args, kwargs):
+        for name, value in (*zip(facts.arguments, args, strict=False), *kwargs.items()):
             if isinstance(value, torch.Tensor):
                 tensors[name] = value
-            elif isinstance(value, bool | int | float | str | tuple):
+            elif isinstance(value, SCALARS):
                 arguments[name] = value
-        inputs = {name: self.argument(tensor, outside=True) for name, tensor in tensors.items()}
+            elif isinstance(value, list | tuple):
+                _sort_items(name, value, tensors, arguments)
+        inputs = {name: storages.argument(tensor, outside=True) for name, tensor in tensors.items()}
         places = {tensor.storage for tensor in inputs.values()}
-        results = []
+        new = []
         for tensor in _tensors(out):
-            results.append(self.argument(tensor))
-            self.storages.note(tensor, results[-1])
-        new = tuple(tensor for tensor in results if tensor.storage not in places)
+            result = storages.argument(tensor)
+            if not result.outside:
+                storages.note(tensor, result.storage)
+            if result.storage not in places:
+                new.append(result)
         written = tuple(name for name in tensors if name.split(".")[0] in facts.mutated) if facts.mutated else ()
-        if facts.name in ALLOCATIONS or not (new or written):
+        if not (new or written) or facts.name in ALLOCATIONS:
             return
         if "attention" in facts.name:
             arguments["saved"] = any(tensor.requires_grad for tensor in tensors.values()) and torch.is_grad_enabled()
             if facts.name == FLEX:
                 arguments["masks"] = _masks(args[4])
-        if _allows_tf32(facts.name, new):
+        if facts.switch and new and new[0].dtype == "float32" and _allows_tf32(facts.switch):
             arguments["tf32"] = True
-        parents = self.modules.parents - {"Global"}
         self.record(
-            OperatorCall(
-                operator=facts.name,
-                inputs=inputs,
-                outputs=new,
-                written=written,
-                arguments=arguments,
-                module=max(parents, key=lambda name: (name.count("."), name), default=""),
-                backward=self.modules.is_bw,
-                pointwise=facts.pointwise,
+            unchecked(
+                OperatorCall,
+                {
+                    "operator": facts.name,
+                    "inputs": FrozenDict(inputs),
+                    "outputs": tuple(new),
+                    "written": written,
+                    "arguments": FrozenDict(arguments),
+                    "module": _innermost(frozenset(self.modules.parents)),
+                    "backward": self.modules.is_bw,
+                    "pointwise": facts.pointwise,
+                },
             )
         )
 
-    def argument(self, tensor: Any, outside: bool = False) -> TensorArgument:
-        """Describe a tensor of PyTorch, with its place."""
-        storage, before = self.storages.place(tensor, outside)
-        shape = tuple(map(int, tensor.shape))
-        strides = None if tensor.is_contiguous() else tuple(map(int, tensor.stride()))
-        view = object.__new__(TensorArgument)  # PyTorch's own figures need no checks, which took a tenth of a recording
-        view.__dict__.update(
-            shape=shape,
-            dtype=_type_name(tensor.dtype),
-            element_bytes=tensor.element_size(),
-            strides=strides,
-            offset=int(tensor.storage_offset()),
-            storage=storage,
-            outside=before,
-        )
-        return view
+
+@lru_cache(maxsize=1 << 10)
+def _innermost(modules: frozenset[str]) -> str:
+    """Return the innermost of the modules that run; an empty name outside all of them."""
+    name = max(modules - {"Global"}, key=lambda name: (name.count("."), name), default="")
+    return checked_name("module", name)
 
 
 @lru_cache(maxsize=64)
@@ -209,32 +241,29 @@ def _tensors(out: Any) -> Iterator[Any]:
             yield from _tensors(each)
 
 
-def _allows_tf32(name: str, results: tuple[TensorArgument, ...]) -> bool:
-    """Check whether PyTorch's switches let a product of fp32 run in TF32."""
+def _allows_tf32(switch: str) -> bool:
+    """Check whether a switch of PyTorch lets products of fp32 run in TF32."""
     import torch
 
-    declared = multiplying(name)
-    if declared is None or not results or results[0].dtype != "float32":
-        return False
-    if declared.switch == "cudnn":
+    if switch == "cudnn":
         return bool(torch.backends.cudnn.allow_tf32)
-    return declared.switch == "matmul" and torch.get_float32_matmul_precision() != "highest"
+    return bool(torch.get_float32_matmul_precision() != "highest")
 
 
-def _named(names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Name the arguments as the schema does; the items of a list are numbered, unless they are whole numbers."""
-    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-        if isinstance(value, list | tuple):
-            if value and all(type(item) in (int, bool) for item in value):
-                yield name, tuple(value)
-            else:
-                yield from ((f"{name}.{place}", item) for place, item in enumerate(value) if _is_named(item))
-        elif value is not None:
-            yield name, value
+def _sort_items(
+    name: str, items: list[Any] | tuple[Any, ...], tensors: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """Add a list to the arguments of a call if it has whole numbers alone, else its tensors by their places."""
+    import torch
 
-
-def _is_named(item: Any) -> bool:
-    return item is not None and not isinstance(item, bool | int | float | str)
+    if items and all(type(item) in (int, bool) for item in items):
+        arguments[name] = tuple(items)
+        return
+    for place, item in enumerate(items):
+        if isinstance(item, torch.Tensor):
+            tensors[f"{name}.{place}"] = item
+        elif isinstance(item, tuple):
+            arguments[f"{name}.{place}"] = item
 
 
 def _modes(recorder: Recorder) -> tuple[Any, Any]:
@@ -250,25 +279,27 @@ def _modes(recorder: Recorder) -> tuple[Any, Any]:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            if described(func).composite:
+            facts = described(func)
+            if facts.composite:
                 with self:
                     parts = func.decompose(*args, **kwargs)
                 if parts is not NotImplemented:
                     return parts
             out = func(*args, **kwargs)
-            recorder.see(func, args, kwargs, out)
+            recorder.see(facts, args, kwargs, out)
             return out
 
     recurrent = {torch.rnn_relu: 0, torch.rnn_tanh: 1, torch.lstm: 2, torch.gru: 3}
+    attention, dropout = torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.dropout
 
     class Functions(TorchFunctionMode):  # type: ignore[misc]
         """Keeps attention and recurrent layers on the meta device as one operator, which PyTorch would split there."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            if func is torch.nn.functional.scaled_dot_product_attention and _fused(args, kwargs):
+            if func is attention and _fused(args, kwargs):
                 return _fused_call(*args, **kwargs)
-            if func is torch.nn.functional.dropout:
+            if func is dropout:
                 return _dropout(*args, **kwargs)
             if func in recurrent and _is_one_call(args):
                 return _recurrent_call(recurrent[func], *args, **kwargs)
