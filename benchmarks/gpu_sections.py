@@ -19,6 +19,7 @@ from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT
 from iomodel.torch import OperatorCall, TensorArgument
 from iomodel.torch.accounting import Accounting
+from iomodel.torch.last_cache import Saved
 from tests.support.gpu_records import Record
 
 ROUTED = "choose experts", "count tokens of experts", "sort tokens by expert", "offsets of experts"
@@ -94,7 +95,7 @@ def convolution(record: Record, told: bool = False) -> Figure:
     sets = min(4, ceil((1 << 28) / call.inputs["input"].bytes))
     device = iomodel.hardware(record.device)
     kept = told and sets * size + call.outputs[0].bytes <= (rates(device, "fp32").last_cache or 0)
-    report = Accounting(hardware=device).traffic(call, size if kept else 0)
+    report = Accounting(hardware=device).traffic(call, Saved(size if kept else 0))
     return Figure(report.seconds or nan, floor_of(record, product_type(record.case)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,8 +26,9 @@ from iomodel.torch.attention_calls import AttentionCalls
 from iomodel.torch.convolutions import Convolution
 from iomodel.torch.eager_clock import EagerClock, eager_clock, queued
 from iomodel.torch.eager_kernels import EagerKernel, kernels_of, plain, vector_operations
+from iomodel.torch.last_cache import NOTHING, LastCache, Saved, places_of
 from iomodel.torch.moved_bytes import distinct_bytes, moved_bytes
-from iomodel.torch.operator_call import OperatorCall, TensorArgument
+from iomodel.torch.operator_call import OperatorCall
 from iomodel.torch.operator_work import may_multiply, product_type, work_of
 from iomodel.torch.products import MatrixProduct, layer_of
 from iomodel.torch.recurrent import RecurrentLayers
@@ -37,40 +37,6 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.workload import Workload
-
-
-class ResidentStorages:
-    """A cache that holds whole tensors, and gives up the one that was used longest ago.
-
-    A tensor larger than the cache leaves nothing behind.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.held: OrderedDict[int, int] = OrderedDict()
-        self.total = 0
-
-    def use(self, call: OperatorCall) -> int:
-        """Return the bytes that a call finds in the cache [B], and put its tensors there."""
-        found = 0
-        for tensor in call.inputs.values():
-            if tensor.storage is not None and tensor.storage in self.held:
-                found += min(tensor.distinct_bytes, self.held[tensor.storage])
-        for tensor in (*call.inputs.values(), *call.outputs):
-            self._hold(tensor)
-        return found
-
-    def _hold(self, tensor: TensorArgument) -> None:
-        if tensor.storage is None:
-            return
-        before = self.held.pop(tensor.storage, 0)
-        size = max(tensor.distinct_bytes, before)
-        self.held[tensor.storage] = size
-        self.total += size - before
-        while self.total > self.capacity:
-            _, given_up = self.held.popitem(last=False)
-            self.total -= given_up
-
 
 Rule = Callable[[OperatorCall], tuple[str, Workload]]
 """A function that names the algorithm of an operator of one's own, and its workload."""
@@ -92,7 +58,7 @@ kernels are short take 10 to 15 us an operator on three machines and 29 to 39 us
 class Accounting:
     """The choices that turn calls into traffic: device, tiles, algorithm of attention, the caller's rules, the host.
 
-    `warm` fills the last cache with what an earlier run of the program left.
+    `warm` repeats the program: the last cache holds what the run before left.
     """
 
     hardware: Hardware | None = None
@@ -136,20 +102,20 @@ class Accounting:
         capacity = None if self.hardware is None else self.eager.known.last_cache
         if capacity is None:
             return [self.traffic(call) for call in calls]
-        resident = ResidentStorages(capacity)
+        cache = LastCache(capacity, places_of(calls) if self.warm else None)
         for call in calls if self.warm else ():
-            resident.use(call)
-        return [self.traffic(call, resident.use(call)) for call in calls]
+            cache.use(call)
+        return [self.traffic(call, cache.use(call)) for call in calls]
 
-    def traffic(self, call: OperatorCall, resident: int = 0) -> OperatorTraffic:
-        """Count one call, of whose reads some bytes are in the last cache [B]."""
-        key = call.alike, resident
+    def traffic(self, call: OperatorCall, saved: Saved = NOTHING) -> OperatorTraffic:
+        """Count one call, some of whose bytes no DRAM sees."""
+        key = call.alike, saved
         known = self.known.get(key)
         if known is None:
-            known = self.known[key] = self._counted(call, resident)
+            known = self.known[key] = self._counted(call, saved)
         return known if known.module == call.module else known.of_module(call.module)
 
-    def _counted(self, call: OperatorCall, resident: int) -> OperatorTraffic:
+    def _counted(self, call: OperatorCall, saved: Saved) -> OperatorTraffic:
         if call.operator in self.operators:
             name, workload = self._ruled(call)
             return self._declared(call, name, workload)
@@ -158,27 +124,27 @@ class Accounting:
                 parts = [self._attention(call, workload, beside) for workload, beside in calls.parts]
                 return replace(_together(parts), times=1)
             case MatrixProduct() as product if product.flops:
-                return self._product(call, product, resident)
+                return self._product(call, product, saved)
             case Convolution() as conv:
                 return self._timed(
-                    call, conv.flops, lambda dtype, kernel: self.eager.convolution(conv, dtype, kernel, resident)
+                    call, conv.flops, lambda dtype, kernel: self.eager.convolution(conv, dtype, kernel, saved)
                 )
             case RecurrentLayers() as layers:
                 return self._timed(
                     call, layers.flops, lambda dtype, kernel: self.eager.recurrent(layers, dtype, kernel)
                 )
-        return self._streamed(call, resident)
+        return self._streamed(call, saved)
 
-    def _product(self, call: OperatorCall, product: MatrixProduct, resident: int) -> OperatorTraffic:
+    def _product(self, call: OperatorCall, product: MatrixProduct, saved: Saved) -> OperatorTraffic:
         """Count a matrix product: as a linear layer, or as a stream where it has one column or no tiles."""
         layer, beside = layer_of(call, product)
         if layer is None:
             return self._timed(
-                call, product.flops, lambda dtype, kernel: self.eager.products(product.flops, dtype, kernel, resident)
+                call, product.flops, lambda dtype, kernel: self.eager.products(product.flops, dtype, kernel, saved)
             )
         if self.hardware is not None and not self.tiles and _is_a_stream(product, layer):
             ideal = self._largest(call, layer)
-            span = self.eager.kernel(call.operator, plain(call), resident)
+            span = self.eager.kernel(call.operator, plain(call), saved)
             return replace(ideal, seconds=span.seconds, hbm_bytes=span.hbm_bytes, tiles=FrozenDict())
         counted = self._declared(call, general(layer), layer)
         return replace(counted, requested_bytes=counted.requested_bytes + beside, hbm_bytes=counted.hbm_bytes + beside)
@@ -285,7 +251,7 @@ class Accounting:
         sizes = {tile: size for tile in bound.tiles if (size := self.tiles.get(tile, whole.get(tile))) is not None}
         return bound.sizes(sizes)
 
-    def _streamed(self, call: OperatorCall, resident: int) -> OperatorTraffic:
+    def _streamed(self, call: OperatorCall, saved: Saved) -> OperatorTraffic:
         """Count a call by the passes of the kernels that PyTorch launches for it."""
         kernels = kernels_of(call)
         requested = (
@@ -303,7 +269,8 @@ class Accounting:
         if self.hardware is None or not requested:
             return traffic
         spans = [
-            self.eager.kernel(call.operator, kernel, 0 if place else resident) for place, kernel in enumerate(kernels)
+            self.eager.kernel(call.operator, kernel, NOTHING if place else saved)
+            for place, kernel in enumerate(kernels)
         ]
         return replace(
             traffic, seconds=sum(span.seconds for span in spans), hbm_bytes=sum(span.hbm_bytes for span in spans)

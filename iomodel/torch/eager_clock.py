@@ -16,6 +16,7 @@ from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.span import Span
 from iomodel.torch.convolutions import Convolution
 from iomodel.torch.eager_kernels import THREADS, EagerKernel
+from iomodel.torch.last_cache import NOTHING, Saved
 from iomodel.torch.recurrent import RecurrentLayers
 
 FP32: Mapping[str, tuple[float, float]] = FrozenDict({
@@ -81,11 +82,11 @@ class EagerClock:
         """Rates of kernels without products."""
         return rates(self.device, self.dtype)
 
-    def kernel(self, title: str, kernel: EagerKernel, resident: int = 0) -> Span:
-        """Time a kernel; `resident` bytes of what it reads are in the L2 [B]."""
+    def kernel(self, title: str, kernel: EagerKernel, saved: Saved = NOTHING) -> Span:
+        """Time a kernel, some of whose bytes stay in the last cache."""
         known = self.known
         again = kernel.rereads(known.units, known.last_cache)
-        dram = kernel.read - min(resident, kernel.read) + again + kernel.written
+        dram = max(0, kernel.read - saved.read) + again + max(0, kernel.written - saved.written)
         tensors = {"read": kernel.read + kernel.again, "written": kernel.written}
         if not sum(tensors.values()):
             return Span(0.0, 0, 0, 0, ())
@@ -116,7 +117,7 @@ class EagerClock:
                 return known.warp_matrix if warps else known.peak
         return None
 
-    def convolution(self, conv: Convolution, dtype: str, kernel: EagerKernel, resident: int = 0) -> Span | None:
+    def convolution(self, conv: Convolution, dtype: str, kernel: EagerKernel, saved: Saved = NOTHING) -> Span | None:
         """Time a convolution as products of padded channels; None where the device has no peak of the type."""
         if conv.depthwise:
             outputs = conv.results * conv.groups * conv.positions * conv.channels
@@ -124,12 +125,12 @@ class EagerClock:
             if conv.channels_last and dtype in HALVES:
                 fixed, tap = DEPTHWISE_LAST
             each = fixed + tap * prod(conv.kernel)
-            span = self.kernel("convolution", replace(kernel, operations=outputs * each), resident)
+            span = self.kernel("convolution", replace(kernel, operations=outputs * each), saved)
             return replace(span, flops=conv.flops)
         peak = self.peak(dtype, warps=True)
         if peak is None:
             return None
-        span = self.kernel("convolution", kernel, resident)
+        span = self.kernel("convolution", kernel, saved)
         launch = self.known.launch or 0.0
         kind = kind_of(conv)
         if dtype in HALVES and kind != "pointwise":
@@ -164,10 +165,10 @@ class EagerClock:
         each = 2 * rows * columns * conv.terms / (SHARE_32 * peak / units)
         return ceil(blocks / units) * each + FIXED_32
 
-    def products(self, flops: int, dtype: str, kernel: EagerKernel, resident: int = 0) -> Span | None:
+    def products(self, flops: int, dtype: str, kernel: EagerKernel, saved: Saved = NOTHING) -> Span | None:
         """Time products that no tile is known for, at the peak of their type; None where the device has none."""
         peak = self.peak(dtype)
-        return None if peak is None else _at_least(self.kernel("products", kernel, resident), flops / peak, flops)
+        return None if peak is None else _at_least(self.kernel("products", kernel, saved), flops / peak, flops)
 
     def recurrent(self, layers: RecurrentLayers, dtype: str, kernel: EagerKernel) -> Span | None:
         """Time recurrent layers, whose steps follow one another."""

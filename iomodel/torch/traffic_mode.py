@@ -91,7 +91,8 @@ class TrafficMode:
         Time of the host to launch one operator [s]; the report's `elapsed` is then the time of the program, which waits
         for its host where operators are short.
     warm : bool
-        True if the last cache holds what an earlier run of the program left there, as where a benchmark repeats it.
+        True for a program that is repeated, as in a benchmark: the last cache holds what the run before left there, and
+        writes back only what later results do not overwrite.
 
     Attributes
     ----------
