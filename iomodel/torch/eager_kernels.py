@@ -94,7 +94,7 @@ def _blocks(elements: int) -> int:
 
 
 def _first(call: OperatorCall) -> TensorArgument:
-    return next(iter(call.inputs.values()))
+    return call.tensor(next(iter(call.inputs), "self"))
 
 
 def _softmax(call: OperatorCall) -> list[EagerKernel]:
@@ -118,7 +118,7 @@ def _reduced_loss(call: OperatorCall) -> list[EagerKernel]:
     once = plain(call)
     if not call.arguments.get("reduction", 1) or not call.outputs:
         return [once]
-    elements = max(tensor.elements for tensor in call.inputs.values())
+    elements = max((tensor.elements for tensor in call.inputs.values()), default=0)
     losses = elements * call.outputs[0].element_bytes
     return [EagerKernel(once.read, losses, _blocks(elements)), EagerKernel(losses, once.written, _blocks(elements))]
 
@@ -126,8 +126,7 @@ def _reduced_loss(call: OperatorCall) -> list[EagerKernel]:
 def _row_norm(call: OperatorCall) -> list[EagerKernel]:
     """One block of 128 threads for each row reads it for the moments, and again to normalize."""
     once, x = plain(call), _first(call)
-    shape = call.arguments.get("normalized_shape", x.shape[-1:])
-    width = prod(shape) if isinstance(shape, tuple) else x.shape[-1]
+    width = prod(call.whole_numbers("normalized_shape", x.shape[-1:]))
     rows = max(1, x.elements // max(1, width))
     row = width * x.element_bytes
     return [replace(once, blocks=rows, again=x.bytes, row=row, threads=128, in_flight=128 * 16)]
@@ -136,8 +135,7 @@ def _row_norm(call: OperatorCall) -> list[EagerKernel]:
 def _group_norm(call: OperatorCall) -> list[EagerKernel]:
     """One block for the moments of each group, then an elementwise kernel."""
     once, x = plain(call), _first(call)
-    groups = call.arguments.get("group", 1)
-    blocks = max(1, (x.shape[0] if x.shape else 1) * (groups if type(groups) is int else 1))
+    blocks = max(1, (x.shape[0] if x.shape else 1) * prod(call.whole_numbers("group", (1,))))
     return [_moments(x, blocks), once]
 
 
@@ -175,9 +173,8 @@ def _pool(call: OperatorCall, axes: int) -> list[EagerKernel]:
 
 
 def _window(call: OperatorCall, axes: int) -> int:
-    sizes = call.arguments.get("kernel_size", (1,))
-    sizes = sizes if isinstance(sizes, tuple) else (sizes,)
-    return int(prod(sizes * axes if len(sizes) == 1 else sizes))
+    sizes = call.whole_numbers("kernel_size", (1,))
+    return prod(sizes * axes if len(sizes) == 1 else sizes)
 
 
 def _scan(call: OperatorCall) -> list[EagerKernel]:
@@ -253,9 +250,8 @@ def vector_operations(call: OperatorCall) -> int:
 
 
 def _transform(call: OperatorCall) -> int:
-    axes = call.arguments.get("dim", ())
     x = max(results_of(call), key=lambda tensor: tensor.elements, default=_first(call))
-    lengths = [x.shape[axis] for axis in axes] if isinstance(axes, tuple) else []
+    lengths = [x.shape[axis] for axis in call.whole_numbers("dim") if -len(x.shape) <= axis < len(x.shape)]
     return int(5 * x.elements * sum(log2(length) for length in lengths if length > 1))
 
 

@@ -215,6 +215,22 @@ class OperatorCall(Record):
             )
         return tensor
 
+    def whole_numbers(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Return an argument that is a whole number or a list of them.
+
+        Raises
+        ------
+        InputError
+            It is something else.
+        """
+        value = self.arguments.get(name, default)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(type(number) is not int for number in numbers):
+            raise InputError(
+                f"arguments.{name} of {shown_name(self.operator)}: {shown(value)} given; allowed: whole numbers"
+            )
+        return numbers
+
 
 @dataclass(frozen=True)
 class OperatorWork:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import iomodel
@@ -14,6 +14,7 @@ from benchmarks.gpu_sections import convolution as measured
 from benchmarks.gpu_sections import convolution_call
 from iomodel import InputError
 from iomodel.torch import OperatorCall, TensorArgument, TrafficReport, traffic
+from iomodel.torch.eager_kernels import RULES
 from tests.support.gpu_records import DEVICES, timed
 
 GPU = "h100-sxm5"
@@ -273,3 +274,32 @@ def test_what_is_no_convolution_is_one_line() -> None:
         traffic([convolution((1, 4, 8), (4, 4, 1), (1, 4, 8), groups=3)])
     with pytest.raises(InputError, match="host: -1 given"):
         traffic([], host=-1)
+
+
+VALUES = st.one_of(
+    st.sampled_from([None, True, "x", 1.5, float("nan"), float("inf"), ("x",), (None,), (1.5, 2), ()]),
+    st.integers(-(1 << 65), 1 << 65),
+    st.lists(st.integers(-3, 9), max_size=3).map(tuple),
+)
+"""Values of arguments, most of which no operator takes."""
+ARGUMENTS = ("dim", "kernel_size", "normalized_shape", "group", "training", "reduction")
+TENSORS = st.lists(st.integers(0, 70), max_size=5).map(lambda shape: tensor(*shape, storage=1, kept=True))
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from([*RULES, "aten._fft_c2c", "aten.adaptive_avg_pool2d", "aten.topk"]),
+    st.dictionaries(st.sampled_from(["self", "input", "weight"]), TENSORS, max_size=3),
+    st.lists(TENSORS, max_size=2).map(tuple),
+    st.dictionaries(st.sampled_from(ARGUMENTS), VALUES, max_size=4),
+)
+def test_calls_that_pytorch_never_makes_are_priced_or_refused(
+    name: str, inputs: dict[str, TensorArgument], outputs: tuple[TensorArgument, ...], arguments: dict[str, Any]
+) -> None:
+    made = OperatorCall(name, inputs, outputs, arguments=arguments)
+    refused = ""
+    try:
+        assert traffic([made], GPU).seconds >= 0
+    except InputError as error:
+        refused = str(error)
+    assert not refused or (name in refused and "\n" not in refused)
