@@ -15,7 +15,7 @@ from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.torch.accounting import Accounting, Rule
 from iomodel.torch.operator_call import OperatorCall, checked_calls, kept_at_end, read_calls, write_calls
-from iomodel.torch.program_bound import ProgramBound, bound
+from iomodel.torch.program_bound import ProgramBound, bound, storages
 from iomodel.torch.program_gap import ProgramGap
 from iomodel.torch.report import TrafficReport
 
@@ -62,6 +62,7 @@ def bound_or_gap(
     calls = read_calls(stream)
     if seconds is None:
         return bound(calls, hardware, warm)
+    storages(calls)  # refuses calls that were not recorded before any is priced
     return traffic(calls, hardware, warm=warm).gap(seconds, warm)
 
 

@@ -21,6 +21,7 @@ from iomodel.torch import OperatorCall, ProgramGap, TensorArgument, chains, read
 from iomodel.torch.attention_calls import is_attention
 from iomodel.torch.operator_work import OPERATORS, may_multiply
 from iomodel.torch.regions import covered
+from iomodel.torch.traffic_mode import bound_or_gap
 
 STREAMS = Path(__file__).parent / "streams"
 GPU = "h100-sxm5"
@@ -244,3 +245,13 @@ def test_widened_operands_multiply_at_the_peak_of_their_stored_type(stored: str,
     ]
     flops = traffic(calls, device).bound().flops
     assert flops == ({"fp32": 2 * 2 * 256**3} if peak == "fp32" else {peak: 2 * 256**3, "fp32": 2 * 256**3})
+
+
+def test_calls_that_were_not_recorded_are_refused_before_any_is_priced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iomodel.torch.traffic_mode.traffic", pytest.fail)
+    x = TensorArgument((64, 64), "float32", 4)
+    write_calls([OperatorCall("aten.mm", {"self": x, "mat2": x}, (x,))], tmp_path / "stream.jsonl")
+    with pytest.raises(InputError, match=r"a tensor of aten\.mm without a storage given"):
+        bound_or_gap(tmp_path / "stream.jsonl", GPU, 1.0, warm=False)
