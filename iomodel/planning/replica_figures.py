@@ -6,9 +6,10 @@ the request. Decode steps run as graphs, and the host prepares the next one mean
 Of a full batch, batch / (output - 1) requests end with each step, and as many prompts begin. An engine that mixes puts
 their tokens beside the decoded ones, up to the tokens of a step; linear layers then run once for both, and attention
 once for each (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve*, OSDI 2024,
-section 4). Other engines prefill the prompts that wait together, in a step of their own. Data-parallel groups step
-together, and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step. A
-model that computes drafts prefills each prompt in a step of its own.
+section 4). Where prompts need more steps than outputs do, all steps are full, and requests whose prompts wait decode in
+none. Other engines prefill the prompts that wait together, in a step of their own. Data-parallel groups step together,
+and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step. A model that
+computes drafts prefills each prompt in a step of its own.
 
 A load is a closed loop of clients, each of which sends its next request when its last one ends, as in the benchmarks of
 engines. They print two times of it: TTFT, from sending a request to its first token, and TPOT, (latency - TTFT) over
@@ -193,7 +194,9 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     room = np.maximum(1.0, budget - each)
     tokens = np.minimum(room, np.maximum(computed, ending * computed))
     shared = each * computed / tokens
-    mixed = mixed_seconds(steps, batch, np.floor(tokens))
+    shared = np.minimum(shared, np.maximum(each * (computed + decodes) / budget, decodes))
+    decoding = batch * np.minimum(1.0, decodes / shared)  # the others wait for their prompts, which fill every step
+    mixed = mixed_seconds(steps, decoding, np.floor(np.maximum(tokens, each * computed / shared)))
     waits = waiting * computed  # prompts that wait together share a step
     first = np.maximum(1.0, waits / room) * mixed_seconds(steps, batch, np.floor(np.minimum(room, waits))) + alone
     return Cycle(np.maximum(0.0, decodes - shared) * step + shared * mixed + each * drafted, first)

@@ -198,7 +198,7 @@ def test_a_mixed_step_by_hand():
     assert mixed == pytest.approx(products + attention + outputs)
 
 
-@pytest.mark.parametrize(("prompt", "batch"), [(1024, 16), (1024, 128), (6000, 128)])
+@pytest.mark.parametrize(("prompt", "batch"), [(1024, 16), (1024, 128), (3000, 128)])
 def test_cycles_by_hand(prompt, batch):
     """65 tokens, so that batch / 64 requests end with each step, and 1 + (batch - 1) / 64 prompts wait together."""
     step, ending, waiting = 0.01, batch / 64, 1 + (batch - 1) / 64
@@ -221,6 +221,21 @@ def test_cycles_by_hand(prompt, batch):
     joined = prefills_seconds(apart, min(most, waiting))
     assert found.first == pytest.approx(max(1, waiting / most) * joined)
     assert prefills_seconds(apart, 1) == apart.prefill_seconds()[0]
+
+
+@pytest.mark.parametrize(("ranks", "batch", "prompt", "output"), [(1, 256, 2048, 17), (4, 541, 2048, 64)])
+def test_requests_whose_prompts_wait_decode_in_no_step(ranks, batch, prompt, output):
+    """With prompts that fill every step, all steps are full: of prompts and of the tokens that go with them."""
+    layout = Layout(tensor_parallel=ranks)
+    served = service("vllm", LLAMA, prompt=prompt, output=output, layout=layout)
+    steps = ReplicaSteps(served, hardware("h200-sxm"))
+    full = batch * (prompt + output - 1) / 8192
+    mixed = mixed_seconds(steps, batch * (output - 1) / full, int(batch * prompt / full))
+    found = cycle_with_engine(steps, ENGINES["vllm"], 0.01, batch).seconds
+    assert found == pytest.approx(full * mixed)
+    run = {"concurrency": batch, "requests": 6 * batch, "layout": layout, "engine": "vllm"}
+    simulated = simulate(LLAMA, "h200-sxm", prompt=prompt, output=output, **run)
+    assert batch / found == pytest.approx(simulated.requests / simulated.seconds, rel=0.03)
 
 
 def test_a_pipeline_prefills_one_prompt_after_the_other_under_an_engine():
