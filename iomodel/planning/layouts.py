@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
@@ -15,6 +16,9 @@ from iomodel.planning.step.links import has_link
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""
 STAGES = (1, 2, 4, 8)
+SHARES = (0.92, 0.93, 0.94, 0.95)
+"""Shares of memory beyond the default that an error proposes [-]: vLLM's own since 0.21 (vllm-project/vllm#38284), and
+those up to the one of throughput pages (docs/source/performance/perf-overview.md of TensorRT-LLM at 00f3768)."""
 MOST_RANKS = 1024
 """Largest degree of a layout that is tried."""
 
@@ -136,7 +140,7 @@ def with_least_layout(service: Service, device: Hardware, count: int = SERVER) -
 def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleError:
     """Build the error for a batch that does not fit, or a device without room for one request.
 
-    The latter names the least layout that holds a request.
+    The latter names the least share of memory, and the least layout, that hold a request.
     """
     memory, where = service.memory(device), f"{device.label}, {layout_text(service.layout)}"
     if memory.fits:
@@ -149,6 +153,8 @@ def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleErr
     wider = default_layouts(service, device, MOST_RANKS)
     larger = next((layout for layout in wider if service.laid_out(layout).memory(device).fits), None)
     nearest = "more devices per replica" if larger is None else f"{larger.devices} devices ({layout_text(larger)})"
+    raised = (share for share in SHARES if replace(service, memory_utilization=share).memory(device).fits)
+    nearest = next((f"memory_utilization = {share}, " for share in raised), "") + nearest
     return InfeasibleError(
         f"memory: {service.name} and one request of {service.tokens:,} tokens do not fit by "
         f"{gigabytes(memory.missing)} per device ({where}); try {nearest}, narrower weights, or a shorter request",

@@ -393,6 +393,19 @@ def test_a_batch_too_large_says_the_memory_that_would_do():
     assert service("llama-3-8b").memory(enough).fits == 1000
 
 
+@pytest.mark.parametrize("engine", ["auto", "vllm", "none"])
+def test_a_model_that_does_not_fit_says_the_share_of_memory_that_would_do(engine):
+    """DeepSeek-V3 in fp8 is short of a few gigabytes on four B200: a larger share, not eight devices, would do."""
+    asked = {"layout": Layout(tensor_parallel=4), "engine": engine, "prompt": 1000, "output": 1000}
+    with pytest.raises(InfeasibleError, match="do not fit by") as caught:
+        plan("deepseek-v3", "b200", **asked, memory_utilization=0.9 if engine != "none" else 0.88)
+    share = float(re.search(r"try memory_utilization = ([0-9.]+), 8 devices", str(caught.value))[1])
+    assert plan("deepseek-v3", "b200", **asked, memory_utilization=share).memory.fits
+    with pytest.raises(InfeasibleError) as caught:
+        plan("llama-3.1-405b", H100, layout=Layout(), prompt=1000, output=1000, engine=engine)
+    assert "memory_utilization" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
