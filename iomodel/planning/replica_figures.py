@@ -195,7 +195,7 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: Any, batch: Any
     tokens = np.minimum(room, np.maximum(computed, ending * computed))
     shared = each * computed / tokens
     shared = np.minimum(shared, np.maximum(each * (computed + decodes) / budget, decodes))
-    decoding = batch * np.minimum(1.0, decodes / shared)  # the others wait for their prompts, which fill every step
+    decoding = np.maximum(1.0, batch * np.minimum(1.0, decodes / shared))  # the others wait for their prompts
     mixed = mixed_seconds(steps, decoding, np.floor(np.maximum(tokens, each * computed / shared)))
     waits = waiting * computed  # prompts that wait together share a step
     first = np.maximum(1.0, waits / room) * mixed_seconds(steps, batch, np.floor(np.minimum(room, waits))) + alone
