@@ -19,6 +19,8 @@ LISTED = ("cu_seqlens", "cu_seqlens_q", "cu_seq_lens")
 """Options with the offsets of documents, in place of their lengths."""
 SLIDING = ("sliding_window", "swa", "window", "window_size")
 """Options with the number of keys that a query sees, itself the last, as `sliding_window` of a config.json."""
+NUMBERED = {"gpus": "--count", "devices": "--count"}
+"""Options that mean another one where their value is a number, and the name of a device elsewhere."""
 VALUED = dict.fromkeys(("causal", "is_causal"), ("--mask", "causal"))
 """Options with their value that one word stands for."""
 
@@ -61,6 +63,8 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
             written += ["--document-lengths", _lengths(key, value if equals else rest.pop() if rest else "")]
         elif key in SLIDING and "--window-left" in options:
             written += _window(key, value if equals else rest.pop() if rest else "")
+        elif NUMBERED.get(key) in options and (value or (rest[-1] if rest else "")).isdecimal():
+            written.append(f"{NUMBERED[key]}{equals}{value}")
         elif key in VALUED and VALUED[key][0] in options:
             written += VALUED[key]
         elif (synonyms.same(key, arguments) or key) in arguments:

@@ -129,13 +129,13 @@ LIKELY = {
     "out": "file",
     "json": "format as_json",
     "memory_utilization": "mem_fraction_static memory_fraction",
-    "standard tiled_query": "naive vanilla unfused math",
+    "standard tiled_query": "naive vanilla unfused math textbook eager",
     "flash2 flash3": "flash_attention flashattention flash_attn fa sdpa attention mha gqa mqa "
-    "scaled_dot_product_attention",
+    "scaled_dot_product_attention prefill",
     "flash1": "fa1 flashattention1 flash_attention_1 flash_attn_1",
     "flash2": "fa2 flashattention2 flash_attention_2 flash_attn_2 flash4 fa4 flashattention4 flash_attention_4",
     "flash3": "fa3 flashattention3 flash_attention_3 flash_attn_3",
-    "split_kv": "flash_decoding flash_decode flashdecoding split_k paged_attention decode_attention "
+    "split_kv": "flash_decoding flash_decode flashdecoding split_k paged_attention decode_attention decode "
     "mla multi_head_latent_attention latent_attention",
     "mamba1 mamba2": "mamba ssm selective_scan",
     "mamba2": "ssd",
