@@ -173,7 +173,7 @@ def compare(
     ('traffic', 'flash2')
     >>> w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     >>> [(one.hardware, one.algorithm) for one in compare(w, ["h100-sxm5", "b200"]).entries[:2]]
-    [('b200', 'flash2'), ('h100-sxm5', 'flash3')]
+    [('b200', 'flash2'), ('b200', 'split_kv')]
     """
     workload = as_workload(workload)
     if isinstance(hardware, Sequence) and not isinstance(hardware, str):

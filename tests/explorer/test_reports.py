@@ -190,7 +190,9 @@ def test_gains_are_those_of_estimates(shown: Opened) -> None:
         before.seconds / iomodel.estimate("flash3", CALL, "h100-sxm5").seconds
     )
     remedy = next(
-        each for each in iomodel.diagnose("flash2", CALL, "h100-sxm5", 3e-3).remedies if each.algorithm == "flash3"
+        each
+        for each in iomodel.diagnose("flash2", CALL, "h100-sxm5", 3e-3).remedies
+        if (each.algorithm, each.dtype) == ("flash3", CALL.dtype)
     )
     assert gains["FlashAttention-3"] == pytest.approx(remedy.gain)
     shown.tab.locator(".gain", has_text="FlashAttention-3").click()
