@@ -280,3 +280,10 @@ def test_tiles_of_one_head_name_those_of_a_full_device() -> None:
     assert f"assumed: one head of one sequence; 64 heads take {sizes}" in str(alone)
     assert "one head of one sequence" not in str(full)
     assert "one head of one sequence" not in str(iomodel.solve("flash2", call, sram_bytes=227 * 1024))
+
+
+def test_tiles_of_one_head_by_kernels_of_the_users_own_are_printed() -> None:
+    layouts = iomodel.kernels.implementation("flash2", "flash-attention-2").residency["forward"]
+    own = iomodel.kernels.Implementation.of(*layouts)
+    alone = iomodel.solve("flash2", Attention(q_len=4096, head_dim=128), "a100-sxm4-80gb", implementation=own)
+    assert str(alone).startswith("flash2, own on NVIDIA A100")
