@@ -413,11 +413,11 @@ def half_widths(working: list[Asked]) -> dict[Place, float]:
     """Return the half-width of each place: the one that holds eight in ten of its rows.
 
     The rows are the working rows of published_2.csv to published_5.csv, as told where they state their kernel, those of
-    published_6.csv whose kernel is declared, the
-    calibration rows of FlashAttention-2 and -3, asked with default options, and the working half of a measured GPU:
-    attention in PyTorch whose kernel is declared, and products in bf16. Of n distances between the logarithms of a
-    predicted and a measured time, the one at 0.8 (n + 1) counts, the larger neighbour where that lies between two; rows
-    in sight err less than new ones (`IN_SIGHT`). A place of all architectures has rows of several.
+    published_6.csv whose kernel is declared, the calibration rows of FlashAttention-2 and -3, asked with default
+    options, and the working half of a measured GPU: attention in PyTorch whose kernel is declared, and products in
+    bf16. Of n distances between the logarithms of a predicted and a measured time, the one at 0.8 (n + 1) counts, the
+    larger neighbour where that lies between two; rows in sight err less than new ones (`IN_SIGHT`). A place of all
+    architectures has rows of several.
     """
     from benchmarks.gpu_accuracy import gpu_ratios  # which imports this module
 

@@ -146,7 +146,8 @@ def absence(question: Question) -> str:
     Of schedules of the same kernels within `TIE`, the one that the name of the kernels means is named.
     """
     times = {other: _seconds(other.by(other.library)) for other in question.others}
-    near = [other for other in times if times[other] <= (1 + TIE) * min(times.values())]
+    least = min(times.values(), default=inf)
+    near = [other for other, seconds in times.items() if seconds <= (1 + TIE) * least]
     meant = (other for other in near if kernel_names()[other.library.name][0] == other.algorithm.name)
     best = next(meant, next(iter(near), None))
     nearest = "nor has another algorithm" if best is None else f"{best.library.name}: {best.algorithm.name!r}"

@@ -1,4 +1,4 @@
-"""What the last cache holds between the operators of a program."""
+"""The last cache between the operators of a program, and the places of their tensors in memory."""
 
 from __future__ import annotations
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from iomodel.algorithms import AlgorithmLike, answering
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import answering
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
@@ -173,9 +174,10 @@ def _split(measured: Change, device: Hardware, blocks: BlockGrid) -> Iterator[Ca
     if clock_of(replace(change, tiles={"b": 1}), device).placements:
         why = f"several blocks share the keys of each query tile, so that more of the {units} SMs work"
         yield Candidate("split keys", why, change)
-        best = solve(splitting.name, call, device, objective="time")
-        chosen = {name: best.options[name] for name in best.searched}
-        yield Candidate("split keys", why, replace(other(measured, splitting, **chosen), tiles=dict(best.tiles)))
+        with suppress(IOModelError):  # no tile fits: the candidate above says so too
+            best = solve(splitting, call, device, objective="time")
+            chosen = {name: best.options[name] for name in best.searched}
+            yield Candidate("split keys", why, replace(other(measured, splitting, **chosen), tiles=dict(best.tiles)))
         return
     packed = bool(measured.options.get("packed"))
     yield from _splits(measured, splitting, units, packed, "split keys")
@@ -202,15 +204,19 @@ def _narrower(measured: Change, device: Hardware) -> Iterator[Candidate]:
     """Yield narrower data types, with their faster instructions, where kernels for them are as real as the measured."""
     call = as_attention(measured.workload)
     real = not lacks_kernels(measured.algorithm, call, device)
+
+    def known(algorithm: AlgorithmLike, narrow: Attention) -> bool:
+        return not real or not lacks_kernels(algorithm, narrow, device)
+
     for dtype in _narrower_dtypes(call.dtype, device):
         kept = call.kv_dtype if call.kv_dtype != call.dtype else dtype
         narrow = call.model_copy(update={"dtype": dtype, "kv_dtype": kept})
         change = replace(measured, workload=narrow)
-        if measured.tiles or not real or not lacks_kernels(measured.algorithm, narrow, device):
+        if measured.tiles or known(measured.algorithm, narrow):
             yield Candidate(dtype, f"the same kernel on {dtype} data", change)
         why = "tiles for the matrix instructions of a narrower dtype"
         for each in fused(call) if real else fused(call)[:1]:
-            if not real or not lacks_kernels(each, narrow, device):
+            if known(each, narrow):
                 yield Candidate(f"{each} in {dtype}", why, other(change, each))
 
 
