@@ -499,7 +499,7 @@ def main() -> None:
             written(text)
         return
     if given.machines:
-        names = OTHERS[next((name for name in ("gathered", "cudnn", "inference", "paged") if getattr(given, name)), "machines")]
+        names = OTHERS[next(name for name in reversed(OTHERS) if getattr(given, name))]
         working = machines("working", *names)
         role = "judging" if given.judging else "working"
         shown = machines(role, *names) if given.judging else working
