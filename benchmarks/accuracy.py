@@ -13,7 +13,7 @@ device alone) and as told (its page size, determinism and implementation). Its w
 judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
 GB300 and an H200; with --gathered those of published_4.csv and published_5.csv, of public threads and repositories;
 with --inference those of published_6.csv, of decoding and prefills in cuDNN and the open engines of its frontend;
-with --paged those of published_7.csv, of decoding with pages in AITER and FlashAttention-2.
+with --paged those of published_7.csv, of decoding with pages in AITER on an MI350X.
 """
 
 from __future__ import annotations
@@ -364,6 +364,12 @@ def spread_of(ratios: list[float | None]) -> str:
     return text if len(known) == len(ratios) else f"{text} ({len(ratios) - len(known)} refused)"
 
 
+def _at_share(one: Asked, shares: dict[tuple[str, str], float]) -> float | None:
+    """Return the ratio that one share of the peak predicts; None without a working row of the direction."""
+    share = shares.get(one.place[:2], shares.get(("all", one.place[1])))
+    return None if share is None else one.newcomer.floor / share / one.measured
+
+
 def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
     """Tabulate the errors by architecture, direction and regime, beside two naive guesses."""
     shares = shares_of(working)
@@ -383,10 +389,7 @@ def machine_table(found: list[Asked], working: list[Asked]) -> Iterator[str]:
             [one.newcomer.seconds / one.measured for one in ones],
             [None if one.told is None else one.told.seconds / one.measured for one in ones],
             [one.newcomer.floor / 0.6 / one.measured for one in ones],
-            [
-                one.newcomer.floor / shares.get(one.place[:2], shares["all", one.place[1]]) / one.measured
-                for one in ones
-            ],
+            [_at_share(one, shares) for one in ones],
         )
         cells = [spread_of(list(column)) for column in columns]
         yield f"| {' | '.join((*group, *cells))} | {len(ones)} | {inside / len(ones):.0%} | {widths:.0%} |"

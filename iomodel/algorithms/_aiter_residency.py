@@ -1,20 +1,25 @@
-"""Residency of AITER's assembly kernels of attention on CDNA 3 and 4, as far as their tables and launches tell.
+"""Residency of AITER's kernels of attention on CDNA 3 and 4: assembly, as far as tables and launches tell, and Gluon.
 
-The kernels are binaries: their tables state the tiles, their launches the threads and the grid, and nothing else is
-known here. Forward, K and V are taken to pass through LDS, a tile of each, Q, S, P and O to be in registers, and a
-wavefront to have 32 rows, as in Composable Kernel; backward, K and V to stay in registers, and Q, dO and dS to pass
-through LDS. The instructions of the softmax are taken to be scheduled between those of the products. Under a causal
-mask a block takes a tile from either end of the sequence.
+The assembly kernels are binaries: their tables state the tiles, their launches the threads and the grid, and nothing
+else is known here. Forward, K and V are taken to pass through LDS, a tile of each, Q, S, P and O to be in registers,
+and a wavefront to have 32 rows, as in Composable Kernel; backward, K and V to stay in registers, and Q, dO and dS to
+pass through LDS. The instructions of the softmax are taken to be scheduled between those of the products. Under a
+causal mask a block takes a tile from either end of the sequence.
+
+The kernel that decodes with pages is open. Its four wavefronts divide a partition of 256 keys among them for S and the
+columns of O among them for O; K and V go to registers as the products take them, and P changes its owners through LDS.
 """
 
 from dataclasses import replace
 
 from iomodel.algorithms._ck_residency import OF_128
+from iomodel.algorithms._front_ends import front_end
+from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.front_end import FrontEnd
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.tensors import LSE, D, K, O, Q, S, V, dO, dP
+from iomodel.nests.tensors import LSE, D, K, O, Q, S, V, dO, dP, split
 
 _AT = "github.com/ROCm/aiter at e4048607"
 OF_192 = Residency(
@@ -89,3 +94,31 @@ AITER_ASSEMBLY = Implementation(
         packs="never",
     ),
 )
+PAGED = Residency(
+    title="AITER's Gluon decoding: Q and P in LDS; K, V, S and O in registers",
+    cite=f"{_AT}, aiter/ops/triton/gluon/pa_decode_gluon.py: paged_attention_decode_v2_gluon_dot_kernel",
+    shared=(Shared(Q), Shared(S, dtype="io")),
+    phases=((Fragment(K, "io"), Fragment(S)), (Fragment(V, "io"), Fragment(S, "io"), Fragment(O))),
+    overhead=64,
+    warps=(4,),
+    split="columns",
+    step=(16, 16),
+    sizes=((16, 32, 64), (256,)),
+    padded=True,
+    head_dims=(64, 128, 256),
+    dtypes=("fp16", "bf16", "fp8"),
+    architectures=("gfx942", "gfx950"),
+)
+AITER_GLUON = Implementation(
+    "aiter-gluon",
+    "AITER's decoding with pages in Gluon",
+    PAGED.cite,
+    residency={"forward": (PAGED,)},
+    execution={"forward": replace(PIPELINED, spread=(split,), waiting=1, awaited_clocks=2000)},
+    searched={"splits": SPLITS, "packed": (False, True)},
+    tiles=shipped_tiles("aiter-gluon", "split_kv"),
+    front_end=front_end("aiter-gluon"),
+    symbols=("paged_attention_decode",),
+)
+"""A block waits for its K, then for its V, neither of which it requests ahead: working rows of an MI350X in
+tests/measured/published_7.csv, 8,192 keys of one sequence."""

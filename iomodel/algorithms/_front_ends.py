@@ -144,6 +144,17 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         masks=("full", "causal"),
         packs="always",
     ),
+    "aiter-gluon": FrontEnd(
+        # pa_decode_gluon, and get_recommended_splits: two places on a CU, rounded up.
+        cite="github.com/ROCm/aiter at e4048607, aiter/ops/triton/gluon/pa_decode_gluon.py",
+        features=("kv_dtype", "head_scales", "token_scales", "paged", "sinks"),
+        masks=("full", "causal", "left window"),
+        pages=(16, 64, 1024),
+        packs="always",
+        queries=4,
+        rows=64,
+        division=Division(rows=64, per_sm=2, filled=1.0, enough=1.0, most=8, fills=True, rounds_up=True),
+    ),
     "ck": FrontEnd(
         # AITER prefers its assembly (github.com/ROCm/aiter at e4048607, aiter/ops/mha.py, _flash_attn_forward).
         cite="github.com/ROCm/composable_kernel at 01ab82ef, example/ck_tile/01_fmha: fmha_fwd.hpp, fmha_bwd.hpp",

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Expr, Min, ceiling
 
+from iomodel.algorithms._aiter_residency import AITER_GLUON
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flash3_residency import PAGED
 from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4 as FLASH4
@@ -174,6 +175,7 @@ ALGORITHM = Algorithm(
         FLASH_ATTENTION_2,
         FLASHINFER_SPLIT,
         TRITON_MLA,
+        AITER_GLUON,
         FLASH_ATTENTION_2_2023,
     ),
     execution={"forward": replace(PIPELINED, spread=(split,))},

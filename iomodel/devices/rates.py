@@ -164,6 +164,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
     hbm, llc, assumed = (bandwidth, None, ()) if device.simulated else _sustained(have, bandwidth)
     if device.id is None and device.architecture is None and assumed:  # a file of a user's own
         assumed = (*assumed, "a real device ('architecture: simulated' in its file takes its figures as they are)")
+    l2, assumed = (None, assumed) if device.simulated else _of_the_l2(have, device.compute_capability, assumed)
     capacity = have.get("memory.l2.capacity")
     partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
@@ -180,7 +181,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         peak=peak,
         hbm=hbm,
         hbm_peak=bandwidth,
-        l2=have.get("measured.l2_bandwidth", have.get("memory.l2.bandwidth")),
+        l2=l2,
         shared=have.product("memory.sram.bandwidth_per_clock_per_sm", "compute.units", "clock"),
         exp=have.get("measured.exp", have.get("compute.exp") if exp is None else exp),
         fp32=None if fp32 is None else fp32 / 2,
@@ -275,6 +276,17 @@ def _sustained(have: _Figures, bandwidth: float) -> tuple[float, float | None, t
     return min(bandwidth, measured), seen if last is None or seen is None else min(last, seen), tuple(assumed)
 
 
+def _of_the_l2(
+    have: _Figures, capability: str | None, assumed: tuple[str, ...]
+) -> tuple[float | None, tuple[str, ...]]:
+    """Return the bandwidth of the L2 [B/s], and what is assumed with it."""
+    known = have.get("measured.l2_bandwidth", have.get("memory.l2.bandwidth"))
+    per_clock, sms = L2_PER_CLOCK.get(capability or ""), have.product("compute.units", "clock")
+    if known is not None or per_clock is None or sms is None or "memory.l2.capacity" not in have:
+        return known, assumed
+    return per_clock * sms, (*assumed, f"the L2 at {per_clock:g} B/clk for each SM (none measured)")
+
+
 def _reached(have: _Figures, dtype: str, matrix: float, peak: float, architecture: str) -> tuple[float, str | None]:
     """Return the most that products of a dtype reach [FLOP/s], and what is assumed for it."""
     if f"measured.gemm_{dtype}" in have:  # also one at the peak or above
@@ -317,6 +329,9 @@ REACHED = {**dict.fromkeys(("8.0", "9.0", "10.0", "10.3"), 0.8), **dict.fromkeys
 """Share of the peak that the best product reaches where none is measured, by compute capability or architecture [-],
 near the medians of the shares measured: 0.87 and 0.81 (A100 SXM, PCIe), 0.80 (H100), 0.84 (GH200), 0.78 (B200), 0.79
 (B300) and 0.73 (GB200); 0.54 (MI300X), 0.64 (MI325X) and 0.62 (MI355X). No other architecture has one on file."""
+L2_PER_CLOCK = {"8.0": 35.5, "8.6": 21.2, "8.9": 14.6, "9.0": 40.6}
+"""Bandwidth of the L2 per SM where none is on file, by compute capability [B/clk]: those measured on an A100, an A40,
+an L40 and an H200."""
 _ASYNCHRONOUS = ("compute.mma.warpgroup_rows", "memory.accumulator.per_sm")
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _PER_CLOCK = {

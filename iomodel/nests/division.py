@@ -28,6 +28,8 @@ class Division(Record):
         Most key tiles that stay undivided in any case [-].
     fills : bool
         True if the keys are divided among as many blocks as there are places, whatever the last wave.
+    rounds_up : bool
+        True if blocks that fill may exceed the places by less than the undivided blocks.
     """
 
     rows: int
@@ -37,6 +39,7 @@ class Division(Record):
     most: int
     whole: int = 1
     fills: bool = False
+    rounds_up: bool = False
 
     def splits(self, instances: int, rows: int, key_tiles: int, units: int) -> int:
         """Choose the splits of a call of so many heads of all sequences, with rows each, on so many SMs.
@@ -49,7 +52,8 @@ class Division(Record):
         if blocks >= self.filled * places or key_tiles <= self.whole:
             return 1
         if self.fills:
-            return min(self.most, int(places // blocks), key_tiles)
+            filling_blocks = ceil_div(places, blocks) if self.rounds_up else places // blocks
+            return min(self.most, int(filling_blocks), key_tiles)
         filling = {}
         for splits in range(1, min(self.most, places, key_tiles) + 1):
             if splits == 1 or ceil_div(key_tiles, splits) != ceil_div(key_tiles, splits - 1):

@@ -35,6 +35,8 @@ class FrontEnd(Record):
         without a window, dropout and slopes and no others, none.
     splits : {"any", "packed"}
         The rows of tiles with several splits: any, or packed alone.
+    queries, rows : int, optional
+        Most queries of a sequence, and most query rows with the same keys; None for any [rows].
     grouped : bool
         True if query heads may share keys.
     deterministic : int, optional
@@ -57,6 +59,8 @@ class FrontEnd(Record):
     page_step: int = 1
     packs: Literal["any", "always", "one query", "never"] = "any"
     splits: Literal["any", "packed"] = "any"
+    queries: int | None = None
+    rows: int | None = None
     grouped: bool = True
     deterministic: int | None = None
     last: bool = False

@@ -44,6 +44,10 @@ def _reasons(front: FrontEnd, call: Attention, options: Mapping[str, Any]) -> It
             yield f"{field}: {getattr(call, field)!r} given; allowed: {allowed}"
     if len(both := [name for name in front.exclusive if name in call.features]) > 1:
         yield f"{both[0]}: given with {both[1]}; allowed: one of both"
+    if front.queries is not None and call.q_len > front.queries:
+        yield f"q_len: {call.q_len} given; allowed: up to {front.queries}"
+    if front.rows is not None and call.q_len * call.group > front.rows:
+        yield f"heads: {call.group} for each of kv_heads given; allowed: up to {front.rows // call.q_len}"
     if not front.grouped and call.group > 1:
         yield f"kv_heads: {call.kv_heads} given; allowed: {call.heads}, as many as heads"
     if front.masks is not None and (kind := mask_kind(call, front.masks)) not in front.masks:

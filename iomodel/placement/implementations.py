@@ -246,9 +246,16 @@ def refusal_on(algorithm: Algorithm, workload: Workload, hardware: Hardware) -> 
     assert isinstance(longest, Attention)
     passes = DIRECTIONS if longest.direction == "both" else (longest.direction,)
     kernels = [known for known in algorithm.implementations if _has_layout(known, passes, hardware)]
+    kernels.sort(key=lambda known: _of_other_calls(known, passes, longest))
     parts = [longest.model_copy(update={"direction": direction}) for direction in passes]
     refusals = (refusal(algorithm, part, hardware, known) for known in kernels for part in parts)
     return next(filter(None, refusals), None)
+
+
+def _of_other_calls(known: Implementation, passes: Sequence[str], call: Attention) -> bool:
+    """Check that every layout of an implementation requires a feature, such as latents, that a call lacks."""
+    layouts = [layout for direction in passes for layout in known.residency.get(direction, ())]
+    return all(set(layout.features).difference(call.features) for layout in layouts)
 
 
 def stand_in(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str | None:
@@ -270,7 +277,7 @@ def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) 
         passes = DIRECTIONS if direction == "both" else (direction,)
         kernels = [known for known in declaration.implementations if not known.residency.keys().isdisjoint(passes)]
         # A kernel of this device needs another call, which is nearer than another device.
-        kernels.sort(key=lambda known: not _has_layout(known, passes, hardware))
+        kernels.sort(key=lambda k: (not _has_layout(k, passes, hardware), _of_other_calls(k, passes, longest)))
         reasons = (refusal(declaration, longest, hardware, known) for known in kernels)
         reason = str(next(filter(None, reasons), f"{reason} for the {direction} pass"))
     return f"one memory for all live data of a block ({reason})"

@@ -21,12 +21,12 @@ NARROW = ("fp8", "int8", "fp4")
 """Types whose attention is a regime of its own, called fp8."""
 ANY = "all"
 HALF_WIDTHS: dict[tuple[str, str, str], float] = {
-    ("CDNA", "all", "all"): 0.275,
-    ("CDNA", "all", "long"): 0.305,
-    ("CDNA", "all", "short"): 0.507,
-    ("CDNA", "backward", "long"): 0.275,
-    ("CDNA", "forward", "long"): 0.335,
-    ("CDNA", "forward", "short"): 0.507,
+    ("CDNA", "all", "all"): 0.265,
+    ("CDNA", "all", "long"): 0.285,
+    ("CDNA", "all", "short"): 0.432,
+    ("CDNA", "backward", "long"): 0.265,
+    ("CDNA", "forward", "long"): 0.316,
+    ("CDNA", "forward", "short"): 0.432,
     ("all", "all", "all"): 0.191,
     ("all", "all", "fp8"): 0.146,
     ("all", "all", "long"): 0.171,

@@ -43,6 +43,14 @@ def test_a_rule_that_fills_takes_most_splits_that_have_places(heads: int, tiles:
     assert heads * (splits + 1) > places or splits == min(tiles, rule.most)
 
 
+@given(heads=st.integers(1, 600), tiles=st.integers(1, 5000), units=st.integers(1, 300))
+def test_a_rule_that_rounds_up_fills_every_place(heads: int, tiles: int, units: int) -> None:
+    """AITER's get_recommended_splits: at most eight, and no fewer than the places need."""
+    rule = Division(rows=64, per_sm=2, filled=1.0, enough=1.0, most=8, fills=True, rounds_up=True)
+    splits, places = rule.splits(heads, 16, tiles, units), 2 * units
+    assert splits == min(8, tiles, max(1, -(-places // heads)))
+
+
 def test_splits_of_flashinfer_are_those_that_it_planned() -> None:
     """Working records of decoding on tensor cores: blocks of all sequences in `plan_info`; 128 keys a tile."""
     found = 0

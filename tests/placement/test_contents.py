@@ -9,7 +9,7 @@ from iomodel.algorithms import discovered
 from iomodel.placement.contents import contents
 
 DEVICES = ("a100-sxm4-80gb", "h100-sxm5", "b200", "mi300x")
-TILES = ((64, 64), (128, 128), (128, 48))
+TILES = ((64, 64), (128, 128), (128, 48), (16, 256))
 CASES = [
     (name, device, kernels, direction)
     for name, declaration in sorted(discovered().items())
@@ -23,11 +23,13 @@ CASES = [
 
 def compared(name, device, kernels, direction):
     """Hold the buffers of some tiles against the check of each; count the tiles."""
-    w = iomodel.Attention(q_len=4096, head_dim=128, direction=direction)
-    layouts = iomodel.kernels.implementation(name, kernels).residency[direction]
+    declared = iomodel.kernels.implementation(name, kernels)
+    most = declared.front_end.queries or 4096
+    w = iomodel.Attention(q_len=most, kv_len=4096, head_dim=128, direction=direction)
+    layouts = declared.residency[direction]
     launches = sorted({(layout.warps[0], layout.stages[0]) for layout in layouts})
     count = 0
-    for (query, key), (warps, stages) in zip(TILES, launches * 3, strict=False):
+    for (query, key), (warps, stages) in zip(TILES, launches * len(TILES), strict=False):
         tiles = {"block_q": query, "block_kv": key, "warps": warps, "stages": stages}
         try:
             outcome = iomodel.check(name, w, device, tiles, implementation=kernels)

@@ -12,7 +12,7 @@ from iomodel import Layout
 from tests.support.inside import as_text, main
 
 CHAT = {"prompt": 512, "output": 32}
-FULL, LACKING = "a100-sxm4-80gb", "a10"
+FULL, LACKING = "a100-sxm4-80gb", "b300"
 NO_L2 = "the time of L2 requests (no L2 bandwidth on file)"
 NOT_MEASURED = "memory at 90 % of the datasheet's bandwidth (none measured)"
 
