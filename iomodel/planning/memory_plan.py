@@ -14,7 +14,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.engine_arguments import Command, is_command, read_command
 from iomodel.planning.formatting import layout_text
-from iomodel.planning.layouts import SERVER, with_least_layout
+from iomodel.planning.layouts import check_count, with_least_layout, with_most_room
 from iomodel.planning.memory_parts import size_row, token_rows
 from iomodel.planning.service import as_service
 from iomodel.planning.service_memory import Fit
@@ -39,6 +39,8 @@ class MemoryPlan(Result):
         Memory of the device with the least room, and the requests that fit.
     batch : int
         Requests that the replica takes: those that fit, up to the limit of the engine [-].
+    replicas : int
+        Replicas on the devices; one without a count [-].
     missing : str
         Error of a plan with times; empty if that was not asked.
     notes : tuple of str
@@ -54,6 +56,7 @@ class MemoryPlan(Result):
     output: int
     memory: Fit
     batch: int
+    replicas: int = 1
     missing: str = ""
     notes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -70,7 +73,9 @@ class MemoryPlan(Result):
             *((*row, "") for row in token_rows(fit)),
             (f"requests of {self.prompt + self.output:,} tokens that fit a replica", f"{fit.fits:,}", ""),
         ]
-        where = f"{self.model} on {self.layout.devices:,} x {self.hardware} ({layout_text(self.layout)})"
+        layout, devices = layout_text(self.layout), self.replicas * self.layout.devices
+        replicas = layout if self.replicas == 1 else f"{self.replicas:,} replicas of {layout}"
+        where = f"{self.model} on {devices:,} x {self.hardware} ({replicas})"
         drawn: list[Table | str] = [Table(f"Memory of {where}", ("", ">", ">"), rows)]
         drawn += [f"log: {line}" for line in fit.log]
         drawn += [f"missing: times, because of {self.missing}"] if self.missing else []
@@ -92,7 +97,8 @@ def memory_plan(
     """Compute the memory of a replica without its times: whether a model starts, and how many requests fit.
 
     Nothing but the capacity of the device is needed, so that models and devices are answered that have no times.
-    Without a layout, the tensor parallelism is the least that holds the model and one request, on up to eight devices.
+    Without a layout, the tensor parallelism is the least that holds the model and one request, on up to eight devices;
+    on a stated number of devices it is the one with which they take most requests in all.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ def memory_plan(
     prompt, output : int, optional
         Tokens of a prompt, and of its output; by default those of the longest request of the command line or the model.
     count : int, optional
-        Devices whose number the default tensor parallelism divides; eight if not given.
+        Devices, all of whose memory is used; by default those of one replica.
     **service
 
     Raises
@@ -127,9 +133,10 @@ def memory_plan(
         if is_command(model) and command.arguments.get("engine") is None:  # llama.cpp allocates a cache of any length
             spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
     served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service).on(device)
+    devices = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
     if asked.layout is None:
-        devices = SERVER if asked.own["count"] is None else as_integer("count", asked.own["count"])
-        served = with_least_layout(served, device, devices)
+        served = with_least_layout(served, device) if devices is None else with_most_room(served, device, devices)
+    check_count(served, devices)
     return MemoryPlan(
         model=served.name,
         hardware=device.label,
@@ -138,6 +145,7 @@ def memory_plan(
         output=served.output,
         memory=served.memory(device),
         batch=served.most_requests(device),
+        replicas=(devices or served.devices) // served.devices,
         notes=served.model.notes,
         assumed=ignored,
     )

@@ -16,7 +16,7 @@ from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.checked_numbers import as_price, as_real, as_targets
 from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, rated, unkept
-from iomodel.planning.layouts import no_room
+from iomodel.planning.layouts import check_count, no_room
 from iomodel.planning.plan_result import Plan
 from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
@@ -165,7 +165,7 @@ def as_wanted(count: object, load: object, batch: object, clients: object, targe
 
 def reached_on(service: Service, device: Hardware, wanted: Wanted) -> Figures:
     """Compute the figures of one replica of a layout at the largest batch that is wanted, or raise InfeasibleError."""
-    _check_count(service, wanted.count)
+    check_count(service, wanted.count)
     reached = at_targets(service, device, wanted)
     if reached is not None:
         return reached
@@ -215,17 +215,6 @@ def _better(service: Service, device: Hardware, wanted: Wanted, reached: Figures
         return None
     own = (here.count or 1) // service.devices * reached.tokens_per_second
     return others[0] if others and others[0].tokens_per_second > BETTER * own else None
-
-
-def _check_count(service: Service, devices: int | None) -> None:
-    """Raise InputError for devices that replicas do not divide evenly."""
-    each = service.devices
-    if devices is not None and devices % each:
-        lower = devices - devices % each
-        near = " or ".join(f"{n:,}" for n in (lower, lower + each) if n)
-        raise InputError(
-            f"count: {devices:,} given for replicas of {each} devices; allowed: a multiple, such as {near}"
-        )
 
 
 def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures, ...]:

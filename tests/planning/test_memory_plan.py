@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from iomodel import plan
+from iomodel import Layout, plan
 from iomodel.errors import IOModelError
 from iomodel.planning.memory_plan import memory_plan
 from tests.support.inside import MissingRateError, main
@@ -64,3 +64,23 @@ def test_without_lengths_the_memory_is_answered_at_the_longest_request(typed, le
     assert found.assumed == (("without an effect on a plan: --port",) if "--port" in typed else ())
     assert main(["plan", typed, "--hardware", "h100-sxm5", "--clients", "8"]) == 2
     assert "prompt, output: not given, but required" in capsys.readouterr().err
+
+
+def test_the_memory_of_all_counted_devices_is_used():
+    asked = {"count": 4, "precision": "fp8", "kv_dtype": "bf16"}
+    four = memory_plan("qwen3-235b-a22b", "mi300x", **asked)
+    assert (four.layout.tensor_parallel, four.replicas) == (4, 1)
+    weights, token = 235.1e9, 94 * 4 * 128 * 2 * 2  # [B]: fp8 parameters; layers x heads x width x K and V x bf16
+    assert (4 * 0.85 * 192e9 - weights) / token < four.memory.tokens < (4 * 0.9 * 206e9 - weights) / token
+    pairs = memory_plan("qwen3-235b-a22b", "mi300x", layout=Layout(tensor_parallel=2), **asked)
+    assert pairs.replicas == 2
+    assert 2 * pairs.memory.fits < four.memory.fits
+    assert "on 4 x mi300x (2 replicas of TP 2)" in str(pairs)
+    with pytest.raises(IOModelError, match="allowed: a multiple, such as 2 or 4"):
+        memory_plan("llama-3.1-8b", "h100-sxm5", count=3, layout=Layout(tensor_parallel=2))
+
+
+def test_where_latents_are_copied_more_replicas_hold_more():
+    each = memory_plan("deepseek-v2-lite", "h100-sxm5", count=2, prompt=2048, output=256)
+    assert (each.layout.tensor_parallel, each.replicas) == (1, 2)
+    assert memory_plan("deepseek-v2-lite", "h100-sxm5", prompt=2048, output=256).replicas == 1
