@@ -191,7 +191,7 @@ COMMANDS = {
 ABSENT = {
     "fp4 float4 e2m1": "4-bit types are those of K and V (kv_dtype) and of weights (weight_dtype)",
     "gpt2 gpt3 gpt4 bert t5": "this model is not on file",
-    "orin jetson agx_orin jetson_orin jetson_agx_orin orin_nx orin_nano": "this device is not on file",
+    "orin_nx orin_nano jetson_orin_nx jetson_orin_nano jetson_nano xavier jetson_thor": "this device is not on file",
     "ngl n_gpu_layers gpu_layers": "a plan has every layer on the GPU",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",
     "dropout": "a pass beside attention, counted in a program (iomodel.torch.TrafficMode)",

@@ -116,7 +116,7 @@ HINTED = {
     f"plan llama3 {H100} {LOAD}": "did you mean 'llama-3-70b', 'llama-3-8b', ",
     f"tiles flash2 {CALL} --hardware hopper": "did you mean 'h100-sxm5' or 'h200-sxm'?",
     f"tiles flash2 {CALL} --hardware Blackwell": "did you mean 'b200'?",
-    "hardware jetson-agx-orin": "this device is not on file",
+    "hardware jetson-orin-nano": "this device is not on file",
     "plan llama-3-8b --ngl 33": "a plan has every layer on the GPU",
     f"estimate decode {CALL} {H100}": "did you mean 'split_kv'?",
     f"tiles prefill {CALL} {H100}": "did you mean 'flash2' or 'flash3'?",

@@ -22,6 +22,7 @@ REPORTED = {
     "AMD Radeon AI PRO R9700": "radeon-ai-pro-r9700",
     "AMD Instinct MI300X": "mi300x",
     "DGX Spark": "gb10",
+    "Jetson AGX Orin 64GB": "jetson-agx-orin",
     "AMD Radeon 8060S": "strix-halo",
     "M4 Max": "apple-m4-max",
     "Apple M2 Ultra": "apple-m2-ultra",

@@ -38,6 +38,7 @@ VECTOR = {
     "sm_75": {"fp64": 4, "fp32": 128},
     "sm_80": {"fp64": 64, "fp64_matrix": 128, "fp32": 128, "fp16_vector": 512, "bf16_vector": 256},
     "sm_86": {"fp64": 4, "fp32": 256},
+    "sm_87": {"fp32": 256},
     "sm_89": {"fp64": 4, "fp32": 256},
     "sm_90": {"fp64": 128, "fp64_matrix": 256, "fp32": 256, "fp16_vector": 512},
     "sm_100": {"fp64": 128, "fp32": 256},
@@ -168,7 +169,7 @@ def test_identities(name):
 
 def test_the_contract():
     gpu = hardware("h100-sxm5")
-    assert sum(not device.simulated for device in DEVICES.values()) == 102
+    assert sum(not device.simulated for device in DEVICES.values()) == 103
     assert {name for name, device in DEVICES.items() if device.simulated} == SIMULATED
     assert gpu.sram_per_block == 232448
     assert gpu.memory.hbm.bandwidth.value == 3.352e12
@@ -216,7 +217,7 @@ def test_simulated_figures_are_marked_and_never_mixed_with_real_ones():
         assert (("simulated",) in used) == (used == {("simulated",)}) == (name in SIMULATED), name
         assert device.name.startswith("Simulated ") == (name in SIMULATED)
         assert any(note.startswith("Simulated: ") for note in device.notes) == (name in SIMULATED)
-    assert "102 devices, and 3 simulated" in as_text(overview())
+    assert "103 devices, and 3 simulated" in as_text(overview())
 
 
 def test_the_simulated_devices():

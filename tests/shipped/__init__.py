@@ -8,6 +8,7 @@ from pathlib import Path
 DEVICES = {
     "sm_80": "a100-sxm4-80gb",
     "sm_86": "rtx3090",
+    "sm_87": "jetson-agx-orin",
     "sm_89": "rtx4090",
     "sm_90": "h100-sxm5",
     "sm_120": "rtx5090",
