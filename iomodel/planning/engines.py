@@ -15,14 +15,15 @@ an allocation of the engine; the constants were read from start-up logs among th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
-from iomodel.errors import InputError, SpecError, UnknownNameError
+from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout
@@ -32,6 +33,15 @@ LARGE = 70 * GIB
 """Memory from which vLLM takes more requests and tokens by default [B] (vllm/engine/arg_utils.py)."""
 
 
+SORTED, SCANNED, FUSED = 38.4, 21.0, 12.4
+"""Memory of vLLM's sampler for each request and entry of the vocabulary [B], by what applies top-k and top-p.
+
+A sort needs logits in two types, their order, and the cumulative probabilities of top-p: Llama 3.1 8B and Qwen3 32B;
+Llama 3 8B of 2024 has the same. A kernel that scans the logits: gpt-oss-20b and Gemma 4 26B under 0.19. FlashInfer's
+kernel: two logs of Qwen2 7B on one A100, at a quarter and a half of the memory (tests/measured/startup_logs_2.csv)."""
+GRAPH_POOL = int(0.36 * GIB)
+"""Memory that vLLM keeps for graphs within its share [B]: the median of what seven logs of releases from 0.21 on
+estimate, 0.14 to 0.61 GiB (gpustack/runner#251, noonghunna/club-3090#127, aivrar/vllm-windows-build#4 among them)."""
 STEP_HOST = 6e-4
 """Time between steps in which the device waits for the host that prepares them meanwhile [s]: of the tenths of a
 millisecond the one with the least median error of times per token, without an engine, over the 39 open rows of
@@ -82,6 +92,14 @@ class Engine:
         Places of a pool of states that a flag sets in place of its share [-].
     graph : int or None
         Most requests of a graph that a flag sets [-].
+    small_steps : tuple of str
+        Words in the names of devices that take small steps, however large their memory is.
+    logit_bytes : float
+        Memory of the sampler for each request and entry of the vocabulary [B].
+    graphs : int
+        Memory for graphs within the share [B].
+    tokens_of_requests : bool
+        The log counts the tokens of as many longest requests as fit, in place of those of the blocks.
     """
 
     name: str
@@ -104,6 +122,10 @@ class Engine:
     cache_tokens: int | None = None
     state_places: int | None = None
     graph: int | None = None
+    small_steps: tuple[str, ...] = ()
+    logit_bytes: float = SORTED
+    graphs: int = 0
+    tokens_of_requests: bool = False
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -136,6 +158,7 @@ ENGINES = {
         shares_blocks=True,
         narrow_states=frozenset({"mamba1", "mamba2", "gated_deltanet", "short_convolution"}),
         step_host=1.1e-3,
+        small_steps=("a100",),
     ),
     "sglang": Engine(
         "sglang",
@@ -162,6 +185,20 @@ The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps th
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).
+"""
+RELEASES: dict[str, tuple[tuple[tuple[int, ...], dict[str, Any]], ...]] = {
+    "vllm": (
+        ((0, 14), {"step_host": STEP_HOST}),
+        ((0, 19), {"logit_bytes": SCANNED}),
+        ((0, 21), {"logit_bytes": FUSED, "share": 0.92, "graphs": GRAPH_POOL, "tokens_of_requests": True}),
+    ),
+    "sglang": (((0,), {"window_ratio": None}), ((0, 5), {"window_ratio": Fraction(8, 10)})),
+}
+"""What changed in releases of engines, each with the first release that has it.
+
+vLLM schedules a step while the last one runs since 0.14 (vllm-project/vllm#27614); since 0.21 graphs are within the
+share, which is 0.92, and FlashInfer samples (#30515, #40376). Up to 0.11.0 it samples as well where it happens to be
+installed (#26859), which is not assumed.
 """
 OTHER_NAMES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm"}
 """Names of engines by the first word of their commands, and by their names in InferenceX."""
@@ -192,14 +229,42 @@ def as_engine(engine: object) -> Engine | None:
 
     >>> as_engine("vllm").block
     16
+
+    A release follows the name as in a requirement of pip:
+
+    >>> [as_engine(name).share for name in ("vllm", "vllm==0.20", "vllm==0.24.1")]
+    [0.9, 0.9, 0.92]
     """
     if engine is None or isinstance(engine, Engine):
         return engine
     if isinstance(engine, str) and engine in NAMED:
         return NAMED[engine]
-    if isinstance(engine, str) and (name := OTHER_NAMES.get(engine, engine)) in ENGINES:
-        return ENGINES[name]
-    raise UnknownNameError("engine", engine, (*NAMED, *ENGINES))
+    name, _, release = engine.partition("==") if isinstance(engine, str) else (engine, "", "")
+    found = ENGINES.get(OTHER_NAMES.get(name, name)) if isinstance(name, str) else None
+    if found is None:
+        raise UnknownNameError("engine", engine, (*NAMED, *ENGINES))
+    return of_release(found, release) if release else found
+
+
+def of_release(engine: Engine, release: str) -> Engine:
+    """Return an engine with the defaults of a release.
+
+    >>> of_release(ENGINES["sglang"], "0.4.4").window_ratio is None
+    True
+    >>> of_release(ENGINES["tensorrt-llm"], "0.17")
+    Traceback (most recent call last):
+        ...
+    iomodel.errors.InputError: engine: 'tensorrt-llm==0.17' given; allowed: tensorrt-llm, or a release of vllm or sglang
+    """
+    numbers = re.match(r"\d{1,4}(\.\d{1,4}){0,3}", release)
+    if engine.name not in RELEASES or numbers is None:
+        given, able = shown(f"{engine.name}=={release}"), " or ".join(RELEASES)
+        raise InputError(f"engine: {given} given; allowed: {engine.name}, or a release of {able}")
+    version = tuple(int(number) for number in numbers[0].split("."))
+    for since, changes in RELEASES[engine.name]:
+        if version >= since:
+            engine = replace(engine, **changes)
+    return engine
 
 
 def assumed_on(device: Hardware) -> Engine | None:
@@ -255,10 +320,12 @@ CONTEXT = int(0.61 * GIB)
 NON_TORCH = int(0.13 * GIB)
 """Memory outside the allocator after the first run, without other ranks [B]: Llama 3.1 8B and Qwen3 32B under vLLM."""
 PER_PEER = int(0.41 * GIB)
-"""Memory of the communicators for each further rank [B]: Qwen3 32B under vLLM, 0.13 GiB on one GPU and 0.54 on two."""
-LOGIT_BYTES = 38.4
-"""Memory of the sampler for each request and entry of the vocabulary [B]: logits in two types, their order, the
-cumulative probabilities of top-p. Llama 3.1 8B and Qwen3 32B under vLLM; Llama 3 8B of 2024 has the same."""
+"""Memory of the communicators for each further rank [B]: Qwen3 32B under vLLM, 0.13 GiB on one H100 and 0.54 on two."""
+PER_PLAIN_PEER = int(0.09 * GIB)
+"""The same on devices of NVIDIA without multicast over NVLink [B]: three logs of Qwen2 7B on two A100, of one node and
+of two; DeepSeek-V2-Lite on four L4 (tests/measured/startup_logs_2.csv)."""
+NO_MULTICAST = ("sm_7", "sm_8")
+"""First letters of architectures whose links do not add and copy by themselves."""
 GRAPHS = (-GIB, GIB)
 """Change of the memory while graphs are captured [B]: -0.88 to 1.03 GiB in logs of vLLM."""
 
@@ -280,14 +347,32 @@ def seen_capacity(device: Hardware) -> int:
     return capacity(device) if reported is not None else int(SEEN * capacity(device))
 
 
+def peer_bytes(device: Hardware, layout: Layout) -> int:
+    """Compute the memory of the communicators of a rank with the other ranks [B].
+
+    NCCL keeps more for each of them where links add and copy by themselves: NVLink from Hopper on.
+
+    >>> from iomodel.devices.device import hardware
+    >>> pair = Layout(tensor_parallel=2)
+    >>> [round(peer_bytes(hardware(name), pair) / GIB, 2) for name in ("h100-sxm5", "a100-sxm4-80gb", "rtx5090")]
+    [0.41, 0.09, 0.09]
+    """
+    kind = device.architecture or ""
+    plain = kind.startswith("sm_") and (device.interconnect.per_direction is None or kind.startswith(NO_MULTICAST))
+    return (layout.devices - 1) * (PER_PLAIN_PEER if plain else PER_PEER)
+
+
 def free_memory(device: Hardware, layout: Layout) -> int:
     """Compute the memory that is free before weights are loaded: all but the process and its communicators [B]."""
-    return seen_capacity(device) - CONTEXT - (layout.devices - 1) * PER_PEER
+    return seen_capacity(device) - CONTEXT - peer_bytes(device, layout)
 
 
 def step_limits(engine: Engine, device: Hardware) -> tuple[int, int]:
-    """Return the most tokens and requests of a step by default: a quarter on a device with less memory."""
-    small = capacity(device) < LARGE
+    """Return the most tokens and requests of a step by default: a quarter on a device with less memory.
+
+    vLLM counts every A100 among these (vllm/engine/arg_utils.py).
+    """
+    small = capacity(device) < LARGE or any(word in device.label for word in engine.small_steps)
     return engine.step_tokens // (4 if small else 1), engine.requests // (4 if small else 1)
 
 
@@ -323,6 +408,7 @@ def reserve(
     weights: int,
     utilization: float | None,
     limits: tuple[int, int],
+    samples: bool = True,
 ) -> Reserve:
     """Compute the memory that an engine uses and keeps on a device with some weights.
 
@@ -344,10 +430,12 @@ def reserve(
         Share of memory that the engine is given [-]; None for its default.
     limits : (int, int)
         Most tokens and most requests of a step.
+    samples : bool
+        The device draws tokens: it is in the last stage of a pipeline.
     """
     total = seen_capacity(device)
     budget, requests = limits
-    peers = (layout.devices - 1) * PER_PEER
+    peers = peer_bytes(device, layout)
     forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":
         free = free_memory(device, layout)
@@ -356,10 +444,11 @@ def reserve(
         return Reserve(int(static * free), 0, -peers // 2, CONTEXT)
     share = Fraction(repr(engine.share if utilization is None else utilization))
     if engine.share_of == "all":
-        sampler = int(LOGIT_BYTES * requests * model.vocab_size) + 2 * budget * model.hidden_size
-        overhead = NON_TORCH + peers + max(forward, sampler)
+        logits = int(engine.logit_bytes * requests * model.vocab_size) if samples else 0
+        sampler = logits + 2 * budget * model.hidden_size
+        overhead = NON_TORCH + peers + max(forward, sampler) + engine.graphs
         largest = ("activations of a step", forward) if forward > sampler else ("the sampler of a step", sampler)
-        parts = ("outside the allocator", NON_TORCH), ("communicators", peers), largest
+        parts = ("outside the allocator", NON_TORCH), ("communicators", peers), largest, ("graphs", engine.graphs)
         low, high = overhead - max(forward, sampler) // 4, overhead + GRAPHS[1]
         return Reserve(int(share * total), overhead, low, high, parts)
     kept = CONTEXT + peers + forward

@@ -73,7 +73,9 @@ def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:
     room = fit.pools[0].bytes if fit.pools else fit.left
     written = [lines.weights.format(gib=fit.weights / GIB), lines.caches.format(gib=room / GIB, tokens=fit.tokens)]
     if lines.tokens:
-        written.append(lines.tokens.format(tokens=fit.tokens))
+        of_requests = engine.tokens_of_requests and fit.concurrency is not None
+        tokens = int((fit.concurrency or 0) / fit.groups * length) if of_requests else fit.tokens
+        written.append(lines.tokens.format(tokens=tokens))
     if lines.requests and fit.concurrency is not None:
         written.append(lines.requests.format(length=length, requests=fit.concurrency / fit.groups))
     return tuple(written)

@@ -235,7 +235,7 @@ class Service:
             shared += draft.requests.of_prefix(draft.model.counted)
         padded = self._padding(device, counted)
         weights += padded
-        kept = self._reserve(device, counted, weights)
+        kept = self._reserve(device, counted, weights, place)
         if self.overhead_bytes is not None:
             kept = Reserve(kept.usable, self.overhead_bytes, None, None)
         blocks = self.requests.blocks(counted)
@@ -292,14 +292,15 @@ class Service:
         backend = self.moe_backend or usual_backend(self.engine, device)
         return padded_bytes(narrow, self.model.hidden_size, self.layout, backend)
 
-    def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int) -> Reserve:
+    def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int, place: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
         if self.engine is None:
             share = Fraction(repr(self.memory_utilization or UTILIZATION))
             return Reserve(int(share * capacity(device)), OVERHEAD, None, None)
         check_architecture(self.engine, device)
         limits = self.limits(device)
-        return reserve(self.engine, device, layers, self.model, self.layout, weights, self.memory_utilization, limits)
+        given, last = self.memory_utilization, place == self.layout.pipeline_parallel - 1
+        return reserve(self.engine, device, layers, self.model, self.layout, weights, given, limits, last)
 
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""

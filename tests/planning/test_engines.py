@@ -7,18 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import UnknownNameError, hardware, model
-from iomodel.errors import SpecError
+from iomodel.errors import InputError, SpecError
 from iomodel.planning.disaggregated import disaggregate
 from iomodel.planning.engines import (
     CONTEXT,
     ENGINES,
-    LOGIT_BYTES,
+    FUSED,
+    GRAPH_POOL,
     NON_TORCH,
     PER_PEER,
+    PER_PLAIN_PEER,
+    SCANNED,
     SEEN,
+    SORTED,
     STEP_HOST,
     activation_bytes,
+    as_engine,
     assumed_on,
+    peer_bytes,
+    reserve,
     static_share,
     step_limits,
 )
@@ -57,7 +64,7 @@ def service(engine, name=LLAMA, prompt=1024, output=128, layout=Layout(), share=
 def test_vllm_by_hand():
     """The share is of the whole memory; the sampler of 1,024 requests needs more than the layers of 8,192 tokens."""
     found = service("vllm").memory(hardware(H100))
-    sampler = int(LOGIT_BYTES * 1024 * 128256) + 2 * 8192 * 4096
+    sampler = int(SORTED * 1024 * 128256) + 2 * 8192 * 4096
     assert sampler > 2 * 8192 * (3 * 14336 + 3 * 4096)
     assert found.overhead == NON_TORCH + sampler
     assert found.usable == int(Fraction("0.9") * SEEN_H100)
@@ -140,6 +147,61 @@ def test_laws_of_engine_memory(engine, name, ranks, device, tokens):
 def test_small_devices_take_smaller_steps():
     assert step_limits(ENGINES["vllm"], hardware(H100)) == (8192, 1024)
     assert step_limits(ENGINES["vllm"], hardware("l4")) == (2048, 256)
+
+
+def test_vllm_takes_small_steps_on_every_a100():
+    """`get_batch_defaults` of vllm/engine/arg_utils.py: 70 GiB, and not an A100."""
+    assert step_limits(ENGINES["vllm"], hardware("a100-sxm4-80gb")) == (2048, 256)
+    assert step_limits(ENGINES["sglang"], hardware("a100-sxm4-80gb")) == step_limits(ENGINES["sglang"], hardware(H100))
+
+
+def test_releases_have_the_defaults_of_their_time():
+    """Graphs and a wider share in vLLM 0.21, a kernel for top-k and top-p in 0.19, steps ahead of the host in 0.14."""
+    released = {number: service(f"vllm=={number}") for number in ("0.9", "0.14", "0.19.1", "0.21", "0.30")}
+    assert [each.engine.step_host for each in released.values()] == [1.1e-3, *[STEP_HOST] * 4]
+    assert [each.engine.logit_bytes for each in released.values()] == [SORTED, SORTED, SCANNED, FUSED, FUSED]
+    assert released["0.9"].engine == ENGINES["vllm"]
+    assert released["0.30"].engine == released["0.21"].engine
+    held = {number: each.memory(hardware(H100)) for number, each in released.items()}
+    assert held["0.21"].usable == int(Fraction("0.92") * SEEN_H100)
+    steps = 2 * 8192 * 4096 + int(FUSED * 1024 * 128256), 2 * 8192 * (3 * 14336 + 3 * 4096)
+    assert held["0.21"].overhead == NON_TORCH + GRAPH_POOL + max(steps)
+    assert held["0.9"].left < held["0.19.1"].left < held["0.21"].left
+    assert as_engine("sglang==0.4.9").window_ratio is None
+    assert as_engine("sglang==0.5").window_ratio == ENGINES["sglang"].window_ratio
+    for wrong in ("vllm==new", "trtllm==0.17"):
+        with pytest.raises(InputError, match="a release of vllm or sglang"):
+            as_engine(wrong)
+    with pytest.raises(UnknownNameError):
+        as_engine("vlm==0.24")
+
+
+def test_vllm_of_2026_counts_the_tokens_of_whole_requests():
+    """`GPU KV cache size` is that of blocks until 0.20, then of as many longest requests as fit."""
+    plans = [plan(LLAMA, H100, prompt=1000, output=9, batch=4, engine=f"vllm=={number}") for number in ("0.20", "0.24")]
+    old, new = (found.memory for found in plans)
+    lines = [[line for line in found.log if "GPU KV cache size" in line] for found in (old, new)]
+    assert lines[0] == [f"GPU KV cache size: {old.blocks * 16:,} tokens"]
+    assert lines[1] == [f"GPU KV cache size: {int(new.blocks / 64 * 1009):,} tokens"]  # 63.06 blocks, charged as 64
+
+
+def test_the_last_stage_of_a_pipeline_samples():
+    """A stage that draws no token keeps the activations of its layers alone."""
+    stages, device, tiny = Layout(pipeline_parallel=2), hardware(H100), model(LLAMA)
+    asked = ENGINES["vllm"], device, tiny.layers[:16], tiny, stages, 2**33, None, (8192, 1024)
+    first, last = (reserve(*asked, samples=samples) for samples in (False, True))
+    activations = activation_bytes(tiny.layers, 4096, stages, 8192)
+    assert first.overhead == NON_TORCH + PER_PEER + activations
+    assert last.overhead == NON_TORCH + PER_PEER + int(SORTED * 1024 * 128256) + 2 * 8192 * 4096
+
+
+def test_communicators_need_less_where_links_do_not_add():
+    """Links of Hopper, then of Ampere, of NVLink's successors, none, and AMD's."""
+    pair = Layout(tensor_parallel=2)
+    several = ("h200-sxm", "a100-sxm4-80gb", "b200", "rtx5090", "mi300x")
+    found = [peer_bytes(hardware(name), pair) for name in several]
+    assert found == [PER_PEER, PER_PLAIN_PEER, PER_PEER, PER_PLAIN_PEER, PER_PEER]
+    assert peer_bytes(hardware("h200-sxm"), Layout()) == 0
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
