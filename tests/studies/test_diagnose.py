@@ -84,6 +84,16 @@ def test_what_is_achieved_times_the_time_is_what_was_counted(kernel: Kernel, fac
     assert json.loads(d.to_json()) == d.to_dict()
 
 
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm5", "b200", "mi300x"])
+@pytest.mark.parametrize("queries", [1, 4])
+def test_the_bytes_of_each_tensor_are_those_of_the_kernel_that_was_chosen(device: str, queries: int) -> None:
+    """Options that a library chooses, packed rows and splits, count in the diagnosis as in the estimate."""
+    w = iomodel.Attention(batch=16, heads=64, kv_heads=8, q_len=queries, kv_len=8192, head_dim=128)
+    d = iomodel.diagnose("split_kv", w, device, 1e-3)
+    assert sum(one.requested_bytes for one in d.redundancy) == d.estimate.requested_bytes == d.cost.hbm_bytes
+    assert 0 <= sum(one.spare_bytes for one in d.redundancy) < d.cost.hbm_bytes
+
+
 @given(kernels())
 @fraction_of_examples(4)
 def test_at_the_estimates_own_time_it_is_bound_by_what_the_estimate_says(kernel: Kernel) -> None:

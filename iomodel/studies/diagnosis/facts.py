@@ -143,9 +143,11 @@ def on_chip(kernel: Modelled, device: Hardware) -> int:
         return 0
     if kernel.note is None and "warps" in kernel.estimate.tiles:
         try:
-            change = kernel.change
-            options = dict(change.options)
-            placed = check(change.algorithm, as_attention(change.workload), device, kernel.estimate.tiles, **options)
+            change = kernel.settled
+            placed = check(
+                change.algorithm, as_attention(change.workload), device, kernel.estimate.tiles,
+                implementation=change.implementation, **dict(change.options),
+            )  # fmt: skip
         except IOModelError:
             pass
         else:

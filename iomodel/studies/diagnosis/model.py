@@ -9,6 +9,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import figure
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_mapping
 from iomodel.counting.cost import Cost
 from iomodel.counting.kinds import kind_of
@@ -71,6 +72,13 @@ class Modelled:
     estimate: Estimate
     cost: Cost
     note: str | None
+
+    @property
+    def settled(self) -> Change:
+        """The change with the options and the implementation that the estimate chose."""
+        chosen = {**self.change.options, **self.cost.options}
+        implementation = self.change.implementation or self.estimate.implementation
+        return replace(self.change, options=FrozenDict(chosen), implementation=implementation)
 
 
 def modelled(change: Change, device: Hardware) -> Modelled:
@@ -138,7 +146,7 @@ def work_of(kernel: Modelled, device: Hardware) -> Iterable[KernelWork]:
     tiles = {name: size for name, size in kernel.cost.tiles.items() if name not in LAUNCH_NAMES}
     call = kernel.change.workload
     if isinstance(call, Attention):
-        return clock_of(kernel.change, device).demand((call.head_dim, call.value_dim), tiles)
+        return clock_of(kernel.settled, device).demand((call.head_dim, call.value_dim), tiles)
     sizes = {**tiles, **{name: kernel.cost.options[name] for name in NUMBERS & kernel.cost.options.keys()}}
     return demands(find_algorithm(kernel.change.algorithm), kind_of(call), (), PIPELINED).at(call, call, sizes, sizes)
 
