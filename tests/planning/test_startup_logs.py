@@ -53,9 +53,6 @@ OPEN = {
     ("deepseek-v4-flash-tp2", "charged"): 0.99,
     ("deepseek-v4-pro-h200", "weights"): 0.12,
     ("deepseek-v4-pro-h200", "free"): 1.13,
-    # a release whose share is another
-    ("qwen3-32b-h100", "cache"): 0.53,
-    ("qwen3-32b-h100", "tokens"): 0.53,
     # the runtime of 2024 keeps buffers for all steps that an engine was built for
     ("qwen1.5-7b-trt", "free"): 0.12,
     ("qwen1.5-7b-trt", "tokens"): 0.12,
