@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 from iomodel.devices.device import Hardware
@@ -42,6 +43,17 @@ kernel: two logs of Qwen2 7B on one A100, at a quarter and a half of the memory 
 GRAPH_POOL = int(0.36 * GIB)
 """Memory that vLLM keeps for graphs within its share [B]: the median of what seven logs of releases from 0.21 on
 estimate, 0.14 to 0.61 GiB (gpustack/runner#251, noonghunna/club-3090#127, aivrar/vllm-windows-build#4 among them)."""
+STEPS_OF_MEMORY = (
+    (20, 2048, (8, 8)),
+    (35, 2048, (24, 80)),
+    (60, 4096, (32, 160)),
+    (160, 8192, (256, 512)),
+    (inf, 16384, (512, 512)),
+)
+"""SGLang's defaults by memory below a number of GiB: tokens of a step, and requests of the largest graph on fewer than
+four ranks and on more (``_handle_gpu_memory_settings`` of sglang/srt/server_args.py)."""
+FLOOR = 10 * GIB
+"""Memory that SGLang keeps at least on devices of more than 60 GiB [B] (the same)."""
 STEP_HOST = 6e-4
 """Time between steps in which the device waits for the host that prepares them meanwhile [s]: of the tenths of a
 millisecond the one with the least median error of times per token, without an engine, over the 39 open rows of
@@ -92,6 +104,8 @@ class Engine:
         Places of a pool of states that a flag sets in place of its share [-].
     graph : int or None
         Most requests of a graph that a flag sets [-].
+    steps_of_memory : tuple
+        Tokens of a step, and requests of the largest graph, by the memory of a device, or a quarter below 70 GiB.
     small_steps : tuple of str
         Words in the names of devices that take small steps, however large their memory is.
     logit_bytes : float
@@ -122,6 +136,7 @@ class Engine:
     cache_tokens: int | None = None
     state_places: int | None = None
     graph: int | None = None
+    steps_of_memory: tuple[tuple[float, int, tuple[int, int]], ...] = ()
     small_steps: tuple[str, ...] = ()
     logit_bytes: float = SORTED
     graphs: int = 0
@@ -172,6 +187,7 @@ ENGINES = {
         state_ratio=Fraction(9, 10),
         state_slots=5,
         window_ratio=Fraction(8, 10),
+        steps_of_memory=STEPS_OF_MEMORY,
     ),
     "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
 }
@@ -367,11 +383,22 @@ def free_memory(device: Hardware, layout: Layout) -> int:
     return seen_capacity(device) - CONTEXT - peer_bytes(device, layout)
 
 
+def of_memory(engine: Engine, total: int) -> tuple[int, tuple[int, int]]:
+    """Return the tokens of a step, and the requests of the largest graph, on a device with some memory."""
+    return next((tokens, graphs) for below, tokens, graphs in engine.steps_of_memory if total < below * GIB)
+
+
 def step_limits(engine: Engine, device: Hardware) -> tuple[int, int]:
-    """Return the most tokens and requests of a step by default: a quarter on a device with less memory.
+    """Return the most tokens and requests of a step by default: fewer on a device with less memory.
 
     vLLM counts every A100 among these (vllm/engine/arg_utils.py).
+
+    >>> from iomodel.devices.device import hardware
+    >>> [step_limits(ENGINES["sglang"], hardware(name))[0] for name in ("l4", "l40s", "h100-sxm5", "b200")]
+    [2048, 4096, 8192, 16384]
     """
+    if engine.steps_of_memory:
+        return of_memory(engine, capacity(device))[0], engine.requests
     small = capacity(device) < LARGE or any(word in device.label for word in engine.small_steps)
     return engine.step_tokens // (4 if small else 1), engine.requests // (4 if small else 1)
 
@@ -440,7 +467,8 @@ def reserve(
     if engine.share_of == "weights and cache":
         free = free_memory(device, layout)
         own = utilization is None
-        static = static_share(total, layout, budget, engine.graph) if own else Fraction(repr(utilization))
+        graph = engine.graph or of_memory(engine, capacity(device))[1][layout.tensor_parallel >= 4]
+        static = static_share(total, layout, budget, graph) if own else Fraction(repr(utilization))
         return Reserve(int(static * free), 0, -peers // 2, CONTEXT)
     share = Fraction(repr(engine.share if utilization is None else utilization))
     if engine.share_of == "all":
@@ -458,12 +486,14 @@ def reserve(
     return Reserve(total, kept + headroom, low, high, (*named, ("the share that is left free", headroom)))
 
 
-def static_share(total: int, layout: Layout, tokens: int, requests: int | None = None) -> Fraction:
+def static_share(total: int, layout: Layout, tokens: int, requests: int) -> Fraction:
     """Compute SGLang's default share for weights and cache: the rest is for activations and graphs.
 
-    In MiB it keeps 512, 1.5 for each token of a step, 2 for each request of the largest graph, and 128 for each rank
-    (sglang/srt/server_args.py).
+    In MiB it keeps 512, 1.5 for each token of a step (of 2048 at least), 2 for each request of the largest graph, and
+    128 for each rank (sglang/srt/server_args.py).
     """
-    graph = (512 if layout.tensor_parallel >= 4 else 256) if requests is None else requests
-    kept = 512 + Fraction(3, 2) * tokens + 2 * graph + 128 * layout.tensor_parallel * layout.pipeline_parallel
-    return max(Fraction(0), 1 - kept * 2**20 / total)
+    ranks = layout.tensor_parallel * layout.pipeline_parallel
+    kept = (512 + Fraction(3, 2) * max(tokens, 2048) + 2 * requests + 128 * ranks) * 2**20
+    if total > 60 * GIB:
+        kept = max(kept, Fraction(FLOOR))
+    return max(Fraction(0), 1 - kept / total)

@@ -24,8 +24,10 @@ from iomodel.planning.engines import (
     activation_bytes,
     as_engine,
     assumed_on,
+    free_memory,
     peer_bytes,
     reserve,
+    seen_capacity,
     static_share,
     step_limits,
 )
@@ -81,7 +83,7 @@ def test_sglang_by_hand():
     assert found.overhead == 0
     assert found.usable == int(Fraction("0.8") * (SEEN_H100 - CONTEXT - PER_PEER))
     kept = (512 + 1.5 * 8192 + 2 * 256 + 2 * 128) * 2**20
-    assert float(static_share(SEEN_H100, pair.layout, 8192)) == pytest.approx(1 - kept / SEEN_H100)
+    assert float(static_share(SEEN_H100, pair.layout, 8192, 256)) == pytest.approx(1 - kept / SEEN_H100)
 
 
 def test_an_engine_is_refused_on_a_device_that_others_run_on():
@@ -147,6 +149,33 @@ def test_laws_of_engine_memory(engine, name, ranks, device, tokens):
 def test_small_devices_take_smaller_steps():
     assert step_limits(ENGINES["vllm"], hardware(H100)) == (8192, 1024)
     assert step_limits(ENGINES["vllm"], hardware("l4")) == (2048, 256)
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "tokens", "kept"),
+    [
+        ("l4", 1, 2048, 512 + 3072 + 2 * 24 + 128),
+        ("rtx5090", 4, 2048, 512 + 3072 + 2 * 80 + 512),
+        ("a100-sxm4-40gb", 1, 4096, 512 + 6144 + 2 * 32 + 128),
+        ("a100-sxm4-80gb", 8, 8192, 512 + 12288 + 2 * 512 + 1024),
+        ("h200-sxm", 1, 8192, 512 + 12288 + 2 * 256 + 128),
+        ("b200", 1, 16384, 512 + 24576 + 2 * 512 + 128),
+    ],
+)
+def test_sglang_takes_steps_by_memory(name, ranks, tokens, kept):
+    """`_handle_gpu_memory_settings` of sglang/srt/server_args.py."""
+    device, layout = hardware(name), Layout(tensor_parallel=ranks)
+    assert step_limits(ENGINES["sglang"], device)[0] == tokens
+    found = service("sglang", TINY, layout=layout).memory(device)
+    share = 1 - Fraction(kept * 2**20, seen_capacity(device))
+    assert found.usable == int(share * free_memory(device, layout))
+
+
+def test_sglang_keeps_ten_gib_on_a_large_device():
+    """Steps of 4,096 tokens would leave 7.1 GiB on an H100; on an L4 they leave what they need."""
+    large, small = (seen_capacity(hardware(name)) for name in (H100, "l4"))
+    assert 1 - static_share(large, Layout(), 4096, 256) == Fraction(10 * 2**30, large)
+    assert 1 - static_share(small, Layout(), 4096, 256) == Fraction(7296 * 2**20, small)
 
 
 def test_vllm_takes_small_steps_on_every_a100():
