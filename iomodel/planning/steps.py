@@ -216,7 +216,25 @@ class ReplicaSteps:
 
     def first_token_seconds(self) -> Any:
         """Compute the time of a prefill of the service [s], that of its drafts and of loads from other memories too."""
-        return self.load_seconds() + self.prefill_seconds()[0] + self.drafted_seconds()
+        return self.load_seconds() + self.alone_seconds() + self.drafted_seconds()
+
+    def alone_seconds(self) -> Any:
+        """Compute the time of a prefill of the service in steps of as many tokens as its engine takes in one [s]."""
+        service = self.service
+        if service.engine is None and service.step_tokens is None:
+            return self.prefill_seconds()[0]
+        most = service.limits(self.device)[0]
+        return between(self.computed, lambda tokens: (self._in_steps(tokens, most),))[0]
+
+    def _in_steps(self, tokens: int, most: int) -> float:
+        """Compute the time of a prefill in steps of `most` tokens; whole ones are interpolated between some [s]."""
+        whole, rest = divmod(tokens, most)
+        places = [place for place in (1, 2, 4, 16) if place < whole] + [whole] * (whole > 0)
+        times = [self.chunk(most, self.cached + place * most).seconds for place in places]
+        took = float(np.interp(np.arange(1, whole + 1), places, times).sum()) if whole else 0.0
+        if rest:
+            took += self.chunk(rest, self.cached + tokens).seconds
+        return took + (whole + bool(rest)) * self.host_seconds
 
     def drafted_seconds(self) -> Any:
         """Compute the time in which the model that computes drafts, if there is one, prefills a prompt [s]."""

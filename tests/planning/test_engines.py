@@ -276,6 +276,22 @@ def test_drafts_prefill_every_prompt(engine, output):
     assert cycles[0].first - cycles[1].first == pytest.approx(drafted.draft.prefill().seconds)
 
 
+@pytest.mark.parametrize("name", [LLAMA, "gemma-3-12b"])
+def test_a_prompt_longer_than_a_step_takes_several(name):
+    """Whole steps of the engine one after the other, the host between them, each computed."""
+    device, keys = hardware(H100), range(512, 8192 + 1, 512)
+    steps = ReplicaSteps(service("vllm", name, prompt=8192, tokens=512), device)
+    every = sum(steps.chunk(512, context).seconds + steps.host_seconds for context in keys)
+    assert steps.alone_seconds() == pytest.approx(every, rel=0.002)
+    assert steps.first_token_seconds() == steps.alone_seconds() > 1.1 * steps.prefill_seconds()[0]
+    for tokens, engine in ((8192, "vllm"), (None, None)):
+        whole = ReplicaSteps(service(engine, name, prompt=8192, tokens=tokens), device)
+        assert whole.alone_seconds() == pytest.approx(whole.prefill_seconds()[0])
+    rest = ReplicaSteps(service("vllm", name, prompt=8192, tokens=5000), device)
+    both = rest.chunk(5000, 5000).seconds + rest.chunk(3192, 8192).seconds
+    assert rest.alone_seconds() == pytest.approx(both + 2 * rest.host_seconds)
+
+
 def test_a_mixed_step_by_hand():
     steps = ReplicaSteps(service("vllm", TINY, prompt=512, output=64), hardware(H100))
     assert steps.host_seconds == ENGINES["vllm"].step_host > 0
