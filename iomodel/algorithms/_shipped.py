@@ -19,7 +19,7 @@ from iomodel.nests.residency import Residency
 LISTED = (
     *("name", "title", "cite", "answers", "features", "exclusive", "options", "saved", "implied"),
     *("classes", "without", "tiled_by", "approximates", "masks", "as_written", "searched"),
-    *("preference", "triton_kernels", "replaces", "paper_share"),
+    *("preference", "triton_kernels", "replaces", "paper_share", "untiled"),
 )
 """The fields that the catalogue has: those without nests and formulas."""
 DECLARED = ("declare", "backward", "published", "requires", "symbols")

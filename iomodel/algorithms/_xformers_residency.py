@@ -152,6 +152,8 @@ STAGED = replace(
     "which begins with the loads of its own first slices",
 )
 
+SDPA = ("sdpa", "scaled-dot-product-attention")
+"""Names of the function of PyTorch, which takes FlashAttention-2 where it runs, and these kernels elsewhere."""
 XFORMERS = Implementation(
     "xformers",
     "CUTLASS's fused attention, as in xFormers and PyTorch (CUDA)",
@@ -159,6 +161,7 @@ XFORMERS = Implementation(
     residency={"forward": FORWARD, "backward": BACKWARD},
     execution={"forward": STAGED, "backward": STAGED},
     tiles=shipped_tiles("xformers", "flash2"),
+    aliases=SDPA,
     front_end=front_end("xformers"),
     symbols=("fmha_cutlassF", "fmha_cutlassB"),
 )

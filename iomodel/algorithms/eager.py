@@ -154,6 +154,7 @@ ALGORITHM = Algorithm(
     options={"dropout_pass": False},
     implied={"dropout": "dropout_pass"},
     replaces=("scaled_dot_product_attention",),
+    untiled=True,
     classes=frozenset({"exact"}),
     without={"forward": NO_CACHE, "backward": NO_CACHE | {"softcap"}},
     execution={"forward": LAUNCHED, "backward": LAUNCHED},

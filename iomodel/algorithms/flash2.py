@@ -19,7 +19,7 @@ from iomodel.algorithms._sage_residency import SAGEATTENTION
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.algorithms._triton_amd_residency import TRITON_AMD
 from iomodel.algorithms._triton_residency import TRITON
-from iomodel.algorithms._xformers_residency import XFORMERS
+from iomodel.algorithms._xformers_residency import SDPA, XFORMERS
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import PACKED, Implementation
@@ -175,7 +175,7 @@ FLASH_ATTENTION_2 = Implementation(
     execution={"backward": replace(PIPELINED, slabs=True)},
     searched=PACKED,
     tiles=shipped_tiles("flash-attention-2", "flash2"),
-    aliases=("fa2", "flash-attn-2", "flashattention-2"),
+    aliases=("fa2", "flash-attn-2", "flashattention-2", *SDPA),
     front_end=front_end("flash-attention-2"),
     symbols=("flash_fwd_", "flash_bwd_"),
 )

@@ -34,6 +34,7 @@ from iomodel.cli.shared_options import (
     TILE,
     WORKLOAD,
     Algorithm,
+    Tiled,
     algorithm_names,
 )
 from iomodel.cli.signature import option, several, switch, with_options
@@ -113,7 +114,7 @@ STEPPED = (WORKLOAD, of(STAIRCASE, "Solver", "unit alignment min_block_kv"), ALG
 
 @with_options(WORKLOAD, [DEVICES], MEMORY, LIMITS, KERNELS, RANKED, ALGORITHM)
 def tiles(
-    algorithm: Algorithm,
+    algorithm: Tiled,
     *,
     map: Annotated[
         bool, typer.Option("--map", help="Print the time of every tile that fits, as a map.", rich_help_panel="Output")
@@ -209,7 +210,7 @@ def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def check(
-    algorithm: Algorithm,
+    algorithm: Tiled,
     *,
     fail: Annotated[
         bool, typer.Option("--fail", help="Exit with code 1 if the tile does not fit.", rich_help_panel="Output")
@@ -551,7 +552,7 @@ def crossed(algorithms: list[str], arguments: dict[str, Any]) -> Any:
 
 
 @with_options(*STEPPED)
-def staircase(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+def staircase(algorithm: Tiled, *, json: Json = False, **arguments: Any) -> None:
     """List the least traffic at every size of the memory, with the tiles and a lower bound.
 
     Example:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ from iomodel.cli.numbers import LARGEST_TEXT, integer, integers, reason
 from iomodel.common.input_files import readable
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors.synonyms import key, meant
 from iomodel.workloads.call import Mask, MaskName
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
@@ -42,7 +44,7 @@ def mask(arguments: Mapping[str, Any], algorithm: str | None = None) -> Mask:
     masks = () if algorithm is None else find_algorithm(algorithm).masks
     kind = arguments["mask"] or (masks[0] if len(masks) == 1 else "full")
     if kind not in MASKS:
-        raise UnknownNameError("mask", kind, MASKS)
+        raise _sized(kind) or UnknownNameError("mask", kind, MASKS)
     for owner, names in BELONGS.items():
         typed = [name for name in names if arguments[name] is not None]
         if typed and owner != kind:
@@ -67,6 +69,29 @@ def mask(arguments: Mapping[str, Any], algorithm: str | None = None) -> Mask:
         return "full" if kind == "full" else "causal"
     diagonal = Window(right=0, align=arguments["align"])
     return "causal" if diagonal.align == "bottom-right" else diagonal
+
+
+SIZED = re.compile(r"(\D+?)[\s:=(_-]*(\d.*?)\)?")
+"""The name of a mask with its sizes, such as window:1024 or documents(512,1024)."""
+SPELLED = {
+    "window": "--sliding-window {} for as many visible keys, the query's own the last; or --window-left and "
+    "--window-right",
+    "documents": "--document-lengths {}",
+    "blocks": "--block-mask FILE with --mask-block-q {} and --mask-block-kv",
+}
+"""The options that state the sizes of a mask."""
+
+
+def _sized(text: str) -> InputError | None:
+    """Return the error for the name of a mask with its sizes behind it; None for any other text."""
+    found = SIZED.fullmatch(text.strip())
+    named = [] if found is None else [name for name in meant(found[1], MASKS) or [key(found[1])] if name in SPELLED]
+    if found is None or not named:
+        return None
+    said, sides = SPELLED[named[0]].format(found[2]), re.findall(r"\d+", found[2])
+    if named[0] == "window" and len(sides) == 2:
+        said = "--window-left {} --window-right {}".format(*sides)
+    return InputError(f"mask: {shown(text)} given; allowed: {said}")
 
 
 def _implied(arguments: Mapping[str, Any]) -> Mapping[str, Any]:

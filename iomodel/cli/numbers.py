@@ -7,7 +7,7 @@ import re
 import typer
 
 from iomodel.common.input_files import readable
-from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, count, per_cent
+from iomodel.common.quantities import BYTES, LIKELY, RATES, SECONDS, SMALLEST, count, per_cent
 from iomodel.common.units import UnitKind
 from iomodel.errors import InputError, shown
 
@@ -43,8 +43,20 @@ def _nearest(text: str) -> str:
 
 
 def size(field: str, text: str) -> int:
-    """Parse a number of bytes, in digits or with a unit, such as "228 KiB"."""
-    return int(text) if _DIGITS.fullmatch(text) else int(_with_unit(field, text, BYTES))
+    """Parse a number of bytes, in digits or with a unit, such as "228 KiB"; few digits alone are no memory.
+
+    >>> size("sram_bytes", "228 KiB"), size("sram_bytes", "100 B"), size("sram_bytes", "4096")
+    (233472, 100, 4096)
+    """
+    if not _DIGITS.fullmatch(text):
+        return int(_with_unit(field, text, BYTES))
+    number, (least, unit) = int(text), SMALLEST.get(field, (0, ""))
+    if 0 < number < least:
+        raise InputError(
+            f"{field}: {shown(text)} given without a unit; allowed: bytes from {least:,}, or with a unit, such as "
+            f"'{number} {unit}' or '{number} B'"
+        )
+    return number
 
 
 def sizes(field: str, text: str) -> list[int]:

@@ -11,7 +11,7 @@ from iomodel.cli.common_options import Json
 from iomodel.cli.documented import Group, function, given, of
 from iomodel.cli.output import emit
 from iomodel.cli.required import require
-from iomodel.cli.shared_options import Algorithm, implementation_names
+from iomodel.cli.shared_options import Tiled, implementation_names
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.validation import as_choice
 from iomodel.devices.device import list_hardware
@@ -54,7 +54,7 @@ WRITTEN = [
 
 
 @with_options([DEVICES, KERNELS, ENGINE], of(RULE, "Rule", "size calls seed"), DOMAIN.options, WRITTEN)
-def rule(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+def rule(algorithm: Tiled, *, json: Json = False, **arguments: Any) -> None:
     """Write a function without imports that chooses tiles, packing and splits, with its domain and its regret.
 
     Its choices are those of `iomodel tiles`, learned from many calls; further calls judge it. With --out, a file of

@@ -44,6 +44,14 @@ Algorithm = Annotated[
 ]
 
 
+def tiled_names() -> list[str]:
+    """List the algorithms of commands that ask for tiles."""
+    return [name for name in list_algorithms() if not algorithm(name).untiled]
+
+
+Tiled = Annotated[str, typer.Argument(help=", ".join(tiled_names()), autocompletion=tiled_names, show_default=False)]
+
+
 def letters(known: Iterable[Entry]) -> list[Entry]:
     """Select the letters of the package and of the algorithms of this command line.
 

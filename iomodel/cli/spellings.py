@@ -17,6 +17,8 @@ OF_CALLS, OF_PRODUCTS = ("--block-q", "--block-kv"), ("--block-m", "--block-n", 
 """The options that these stand for."""
 LISTED = ("cu_seqlens", "cu_seqlens_q", "cu_seq_lens")
 """Options with the offsets of documents, in place of their lengths."""
+OFFSETS = {"cu_seqlens_q": "--q-lens", "cu_seqlens_k": "--kv-lens", "cu_seqlens_kv": "--kv-lens"}
+"""Options with the offsets of sequences of queries and of keys, where both are given, in place of their lengths."""
 SLIDING = ("sliding_window", "swa", "window", "window_size")
 """Options with the number of keys that a query sees, itself the last, as `sliding_window` of a config.json."""
 NUMBERED = {"gpus": "--count", "devices": "--count"}
@@ -59,6 +61,8 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
         elif key in TOGETHER and options.issuperset(OF_CALLS):
             places = OF_PRODUCTS if _of_products(words) and options.issuperset(OF_PRODUCTS) else OF_CALLS
             written += _together(key, value if equals else rest.pop() if rest else "", places)
+        elif key in OFFSETS and OFFSETS[key] in options and (key not in LISTED or _with_keys(words)):
+            written += [OFFSETS[key], _lengths(key, value if equals else rest.pop() if rest else "")]
         elif key in LISTED and "--document-lengths" in options:
             written += ["--document-lengths", _lengths(key, value if equals else rest.pop() if rest else "")]
         elif key in SLIDING and "--window-left" in options:
@@ -72,6 +76,12 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
         else:
             written.append(word)
     return written
+
+
+def _with_keys(words: Iterable[str]) -> bool:
+    """Check for offsets of keys beside those of queries, which then belong to sequences, not to documents."""
+    given = {synonyms.key(word.partition("=")[0]) for word in words if word.startswith("--")}
+    return any(name in given for name in OFFSETS if name not in LISTED)
 
 
 def _of_products(words: Iterable[str]) -> bool:

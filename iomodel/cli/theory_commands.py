@@ -11,7 +11,7 @@ from iomodel.cli.common_options import Json
 from iomodel.cli.documented import given, of
 from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.output import emit
-from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Algorithm, algorithm_names
+from iomodel.cli.shared_options import ALGORITHM, KIND, WORKLOAD, Tiled, algorithm_names
 from iomodel.cli.signature import with_options
 from iomodel.common import labels
 from iomodel.common.display import Table
@@ -37,7 +37,7 @@ ORDERS = (
 
 @with_options(KIND, ALGORITHM)
 def optimum(
-    algorithm: Algorithm,
+    algorithm: Tiled,
     *,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")] = False,
     json: Json = False,

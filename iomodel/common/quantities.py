@@ -20,6 +20,10 @@ BANDWIDTHS = frozenset({"link", "network_bandwidth", "host_bandwidth", "disk_ban
 """Arguments that are rates of bytes."""
 LIKELY: Mapping[str, float] = {"ttft": 60.0, "tpot": 1.0}
 """The longest latency that a number without a unit can mean [s]; above it milliseconds were meant."""
+SMALLEST: Mapping[str, tuple[int, str]] = {
+    "sram_bytes": (1 << 10, "KiB"), "sram": (1 << 10, "KiB"), "overhead_bytes": (1 << 20, "GiB"),
+}  # fmt: skip
+"""The least memory that digits without a unit can mean on a command line [B], and the unit that less was meant in."""
 SUFFIXES: Mapping[str, int] = {
     **{letter: 1000**power for power, letter in enumerate("kmgt", 1)},
     **{letter: 1024**power for power, letter in enumerate("KMGT", 1)},

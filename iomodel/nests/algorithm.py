@@ -73,8 +73,8 @@ class Algorithm:
     feature of the call sets unless they are given. `classes` names the classes
     of its nests in :mod:`iomodel.counting.bounds`. `without` names the features of a call
     (:mod:`iomodel.nests.features`) that a direction does not support. `tiled_by` names the option that is switched on
-    by giving tiles, for an algorithm that also has a form without tiles. `requires` lists the conditions on its
-    numbers.
+    by giving tiles, for an algorithm that also has a form without tiles; one that is `untiled` has no other. `requires`
+    lists the conditions on its numbers.
 
     `as_written` names the switches of `declare` and `backward` that count what the source of a kernel does instead of
     the algorithm's own steps; they are off by default, and absent from results unless on. Those of any nest
@@ -133,6 +133,7 @@ class Algorithm:
     triton_kernels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     paper_share: int | None = None
     replaces: tuple[str, ...] = ()
+    untiled: bool = False
 
     def __post_init__(self) -> None:
         self._adopt_symbols()

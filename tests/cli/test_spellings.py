@@ -7,6 +7,8 @@ from typer import Context
 from typer.core import TyperCommand
 
 import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.cli.algorithm_help import OF_TILES, TILE_NAMES, relevant
 from iomodel.cli.app import main
 from iomodel.cli.commands import COMMANDS, Commands
 from iomodel.cli.spellings import command_meant, respelled
@@ -41,6 +43,7 @@ ACCEPTED = {
     f"cost flash2 {CALL} --causal": f"cost flash2 {CALL} --mask causal",
     "diagnose flash2 --seconds 1ms": "diagnose flash2 --time 1ms",
     # of our own
+    "cost flash2 --cu-seqlens-q 0,1,2 --cu-seqlens-k=0,100,1000": "cost flash2 --q-lens 1,1 --kv-lens 100,900",
     "plan llama-3-8b --tensor-parallel-size 2": "plan llama-3-8b --tensor-parallel 2",
     "plan llama-3-8b --gpu-memory-utilization 0.9": "plan llama-3-8b --memory-utilization 0.9",
     "plan llama-3-8b --kv-cache-dtype fp8 --max-num-seqs 64": "plan llama-3-8b --kv-dtype fp8 --batch 64",
@@ -145,6 +148,16 @@ HINTED = {
     f"tiles flash2 {CALL} --hadware h100-sxm5": "did you mean --hardware?",
     f"tiles flash2 {CALL} --tensor-paralel 2": "--tensor-paralel: no option of iomodel tiles",
     "plan llama-3-8b --tensor-paralell 2": "did you mean --tensor-parallel?",
+    # of a fourth list of questions
+    f"cost flash2 {CALL} --mask window:1024": "allowed: --sliding-window 1024 for as many visible keys",
+    f"cost flash2 {CALL} --mask local(512)": "allowed: --sliding-window 512 for as many visible keys",
+    f"cost flash2 {CALL} --mask window=128,0": "allowed: --window-left 128 --window-right 0",
+    f"cost flash2 {CALL} --mask docs:256,256": "allowed: --document-lengths 256,256",
+    f"cost flash2 {CALL} --mask causal:3": "did you mean 'causal'?",
+    f"bounds flash2 {CALL} --sram-bytes 227": "allowed: bytes from 1,024, or with a unit, such as '227 KiB'",
+    f"plan llama-3-8b {H100} --overhead-bytes 4": "or with a unit, such as '4 GiB' or '4 B'",
+    f"check eager {CALL} {H100}": "eager given, which has no tiles",
+    "check": "flash2",
     # of newcomers
     "plan llama-3-8b --context-length 8192": "did you mean --prompt?",
     "cost gemm --m 1024": "did you mean --rows",
@@ -248,6 +261,33 @@ def test_of_several_meanings_the_first_that_the_place_takes():
 
 def test_absences_are_no_names():
     assert not {word for words in ABSENT for word in words.split()} & {*SAME, *COMMANDS}
+
+
+def test_commands_that_ask_for_tiles_list_the_algorithms_with_tiles(capsys):
+    for name in (name for name in iomodel.list_algorithms() if not algorithm(name).approximates):
+        concerned = relevant(Commands()["estimate"].params, algorithm(name))
+        sized = any(
+            getattr(entry, "rich_help_panel", "") == OF_TILES and entry.name in TILE_NAMES for entry in concerned
+        )
+        assert sized != algorithm(name).untiled, name
+    for command in ("tiles", "check", "staircase", "optimum", "rule"):
+        assert "eager" not in Commands()[command].params[0].help.split(", "), command
+    assert "eager" in Commands()["estimate"].params[0].help.split(", ")
+
+
+def test_few_bytes_with_their_unit_are_taken(capsys):
+    assert main(["bounds", "flash2", *CALL.split(), "--sram-bytes", "227 B"]) == 0
+    assert main(["bounds", "flash2", *CALL.split(), "--sram-bytes", "1024"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("device", "kernels"),
+    {"a100-sxm4-80gb": "flash-attention-2", "b200": "flash-attention-2", "t4": "xformers"}.items(),
+)
+def test_sdpa_is_the_kernel_that_pytorch_takes(device, kernels):
+    call = iomodel.Attention(q_len=512, head_dim=64, dtype="fp16")
+    for name in ("sdpa", "scaled_dot_product_attention"):
+        assert iomodel.estimate(name, call, device).implementation == kernels
 
 
 def test_tiles_of_another_form_are_refused():
