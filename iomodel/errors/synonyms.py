@@ -98,6 +98,7 @@ LIKELY = {
     "count expert_parallel": "dp data_parallel data_parallel_size replicas",
     "prompt output q_len": "max_model_len max_context max_seq_len",
     "prompt q_len": "prompt seq_len seqlen sequence_length tokens context length isl input context_length context_len",
+    "expert_parallel": "data_parallel_attention dp_attention enable_dp_attention attention_dp",
     "link network_bandwidth": "bandwidth interconnect network nvlink",
     "context": "tokens kv_len ctx ctx_size context_length context_len n_ctx max_model_len length seq_len",
     "page_size block_q block_kv": "block_size",

@@ -13,7 +13,7 @@ from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.engine_arguments import Command, is_command, read_command
-from iomodel.planning.formatting import layout_text
+from iomodel.planning.formatting import layout_text, seconds
 from iomodel.planning.layouts import check_count, with_least_layout, with_most_room
 from iomodel.planning.memory_parts import size_row, token_rows
 from iomodel.planning.service import as_service
@@ -41,6 +41,9 @@ class MemoryPlan(Result):
         Requests that the replica takes: those that fit, up to the limit of the engine [-].
     replicas : int
         Replicas on the devices; one without a count [-].
+    least_step : float or None
+        Time to read the weights of a token once at the bandwidth of the device, a lower bound on a decode step that
+        needs no peak; None without lengths or a bandwidth, with drafts, and where ranks divide experts [s].
     missing : str
         Error of a plan with times; empty if that was not asked.
     notes : tuple of str
@@ -57,6 +60,7 @@ class MemoryPlan(Result):
     memory: Fit
     batch: int
     replicas: int = 1
+    least_step: float | None = None
     missing: str = ""
     notes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -73,6 +77,9 @@ class MemoryPlan(Result):
             *((*row, "") for row in token_rows(fit)),
             (f"requests of {self.prompt + self.output:,} tokens that fit a replica", f"{fit.fits:,}", ""),
         ]
+        if self.least_step is not None and self.missing:
+            rows.append(("decode step, at least, for the weights", seconds(self.least_step), ""))
+            rows.append(("output tokens/s of one request, at most", f"{1 / self.least_step:,.1f}", ""))
         layout, devices = layout_text(self.layout), self.replicas * self.layout.devices
         replicas = layout if self.replicas == 1 else f"{self.replicas:,} replicas of {layout}"
         where = f"{self.model} on {devices:,} x {self.hardware} ({replicas})"
@@ -126,7 +133,7 @@ def memory_plan(
     """
     name, given, own, ignored = of_command(model, service, count=count)
     asked = settled(memory_plan, given, **own)
-    device, spec = as_device(hardware), as_model(name)
+    device, spec, timed = as_device(hardware), as_model(name), prompt is not None
     if prompt is None and output is None:
         command = read_command(str(model)) if is_command(model) else Command({}, ())
         prompt, output = _longest(command, spec)
@@ -137,6 +144,8 @@ def memory_plan(
     if asked.layout is None:
         served = with_least_layout(served, device) if devices is None else with_most_room(served, device, devices)
     check_count(served, devices)
+    alone = timed and served.layout.expert_parallel == 1 and served.speculation is None
+    bandwidth = device.memory.hbm.bandwidth if alone else None
     return MemoryPlan(
         model=served.name,
         hardware=device.label,
@@ -146,6 +155,7 @@ def memory_plan(
         memory=served.memory(device),
         batch=served.most_requests(device),
         replicas=(devices or served.devices) // served.devices,
+        least_step=None if bandwidth is None else served.weights.of_token() / bandwidth.value,
         notes=served.model.notes,
         assumed=ignored,
     )

@@ -80,6 +80,22 @@ class ReplicaWeights:
                 total[types.rest] += times * self.lora.adapters * adapter
         return total.bytes
 
+    def of_token(self) -> int:
+        """Compute the weights of the ranks of all stages that a token is multiplied by, without experts of others [B].
+
+        >>> from iomodel.models.registry import model
+        >>> ReplicaWeights(model("llama-3-8b"), Layout()).of_token()  # without the embedding of 128,256 tokens
+        15009325056
+        """
+        total, types = self._outside(first=False, last=True), self.types
+        for layer, times in self.model.counted.items():
+            mlp = layer.mlp
+            if mlp is not None and mlp.experts:
+                layer = layer.model_copy(update={"mlp": mlp.model_copy(update={"experts": mlp.experts_per_token})})
+            by_type = layer_weights(layer, self.model.hidden_size, self.layout, types, self.released)
+            total.update({dtype: times * elements for dtype, elements in by_type.items()})
+        return total.bytes
+
     def of_further_layer(self) -> int:
         """Compute the weights of a layer that shares the tables of its model, and of those beside it, on a rank [B]."""
         types = self.types

@@ -156,6 +156,7 @@ HINTED = {
     f"cost flash2 {CALL} --mask causal:3": "did you mean 'causal'?",
     f"bounds flash2 {CALL} --sram-bytes 227": "allowed: bytes from 1,024, or with a unit, such as '227 KiB'",
     f"plan llama-3-8b {H100} --overhead-bytes 4": "or with a unit, such as '4 GiB' or '4 B'",
+    "plan llama-3-8b --data-parallel-attention": "did you mean --expert-parallel?",
     f"check eager {CALL} {H100}": "eager given, which has no tiles",
     "check": "flash2",
     # of newcomers

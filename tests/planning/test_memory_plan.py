@@ -84,3 +84,18 @@ def test_where_latents_are_copied_more_replicas_hold_more():
     each = memory_plan("deepseek-v2-lite", "h100-sxm5", count=2, prompt=2048, output=256)
     assert (each.layout.tensor_parallel, each.replicas) == (1, 2)
     assert memory_plan("deepseek-v2-lite", "h100-sxm5", prompt=2048, output=256).replicas == 1
+
+
+def test_a_device_without_a_peak_has_the_least_time_of_a_step(capsys):
+    llama = memory_plan("llama-3-8b", "M2 Max 64GB", prompt=100, output=100)
+    read = 8_030_261_248 - 128_256 * 4096  # the embedding is looked up
+    assert llama.least_step == read * 2 / 400e9
+    qwen = memory_plan("qwen3-30b-a3b", "M4 Max 64GB", prompt=100, output=100)
+    assert 0.98 < qwen.least_step * 546e9 / 2 / (3_353_032_704 - 151_936 * 2048) < 1  # 8 of 128 experts
+    assert memory_plan("llama-3-8b", "M2 Max 64GB").least_step is None
+    assert main(["plan", "llama-3-8b", "--hardware", "M2 Max 64GB", "--prompt", "100", "--output", "100"]) == 0
+    text = capsys.readouterr().out
+    assert "output tokens/s of one request, at most" in text
+    assert "26.6" in text
+    assert main(["plan", "llama-3-8b", "--hardware", "M2 Max 64GB"]) == 0
+    assert "at most" not in capsys.readouterr().out
