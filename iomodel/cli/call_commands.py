@@ -293,7 +293,12 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
 
 def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
     """Return what no tile decides, ready for JSON."""
-    figures = {"compulsory": free.compulsory.to_dict(), "useful_flops": free.useful_flops, "intensity": free.intensity}
+    figures = {
+        "compulsory": free.compulsory.to_dict(),
+        "kv_bytes": free.kv_bytes,
+        "useful_flops": free.useful_flops,
+        "intensity": free.intensity,
+    }
     moved = {"visible_pairs": free.visible_pairs, "reads": dict(free.reads), "writes": dict(free.writes)}
     return {"algorithm": algorithm, **figures, **moved, "needed_tiles": list(free.tiles)}
 
@@ -303,6 +308,7 @@ def _shown(algorithm: str, free: WithoutTiles) -> Table:
     rows = [
         ("compulsory traffic", f"{free.compulsory.elements:,}", "elements"),
         ("compulsory traffic", f"{free.compulsory.bytes:,}", "B"),
+        *([] if free.kv_bytes is None else [("  of K and V", f"{free.kv_bytes:,}", "B")]),
     ]
     if free.useful_flops is not None:
         rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))

@@ -15,6 +15,7 @@ from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import FOLLOWS
+from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Mixed, Workload
 
 USEFUL = "", "useful_flops"
@@ -29,6 +30,8 @@ class WithoutTiles:
     ----------
     compulsory : Bound
         The traffic that every algorithm needs.
+    kv_bytes : int or None
+        The part of it that K and V take [B]; None but for a forward pass of exact attention.
     useful_flops : int or None
         Matrix FLOPs of the visible pairs [FLOP]; None where a tile decides them.
     visible_pairs : int or None
@@ -40,6 +43,7 @@ class WithoutTiles:
     """
 
     compulsory: Bound
+    kv_bytes: int | None
     useful_flops: int | None
     visible_pairs: int | None
     reads: Mapping[str, int]
@@ -66,9 +70,16 @@ def without_tiles(algorithm: AlgorithmLike, workload: Workload, **options: Any) 
     tiles = tuple(name for name in bound.tiles if FOLLOWS.get(name) not in bound.tiles)
     free = _free(bound)
     reads, writes = (FrozenDict({name: n for (of, name), n in free.items() if of == side}) for side in SIDES)
-    return WithoutTiles(
-        compulsory(algorithm, workload), free.get(USEFUL), visible_pairs(workload), reads, writes, tiles
-    )
+    least = compulsory(algorithm, workload)
+    return WithoutTiles(least, _of_keys(bound, least), free.get(USEFUL), visible_pairs(workload), reads, writes, tiles)
+
+
+def _of_keys(bound: BoundCall, least: Bound) -> int | None:
+    """Compute the compulsory bytes of K and V, which twice as many query heads of each leave as they are."""
+    call = bound.workload
+    if not isinstance(call, Call) or call.direction != "forward" or bound.algorithm.approximates:
+        return None
+    return 2 * least.bytes - compulsory(bound.algorithm, call.model_copy(update={"heads": 2 * call.heads})).bytes
 
 
 def _free(bound: BoundCall) -> dict[tuple[str, str], int]:

@@ -479,6 +479,23 @@ def test_a_cost_without_tiles_is_what_no_tile_decides(answer, name, mask):
 
 
 @pytest.mark.parametrize(
+    ("call", "expected"),
+    {
+        "split_kv --q-len 5 --kv-len 4096 --heads 32 --kv-heads 8 --head-dim 128": 4096 * 8 * 128 * 4,
+        "split_kv --q-len 1 --kv-len 32768 --heads 64 --kv-heads 8 --head-dim 64 --sliding-window 9": 9 * 8 * 64 * 4,
+        "split_kv --q-lens 1,1,1 --kv-lens 17,33,1 --head-dim 128": (17 + 33 + 1) * 128 * 4,
+        "flash2 --q-len 10 --kv-len 4 --head-dim 8 --mask causal": 4 * 8 * 4,
+        "flash2 --q-len 64 --heads 8 --kv-heads 1 --head-dim 576 --value-dim 512 --latent": 64 * 576 * 2,
+        "split_kv --q-len 1 --kv-len 64 --heads 8 --head-dim 64 --kv-dtype fp8": 64 * 8 * 64 * 2,
+        "flash2 --q-len 64 --head-dim 8 --direction backward": None,
+    }.items(),
+)  # fmt: skip
+def test_a_cost_without_tiles_has_the_bytes_of_keys_and_values(answer, call, expected):
+    assert json.loads(answer(f"cost {call} --json"))["kv_bytes"] == expected
+    assert ("of K and V" in answer(f"cost {call}")) is (expected is not None)
+
+
+@pytest.mark.parametrize(
     ("line", "kind"),
     [
         (f"bounds {SHAPE}", "bounds"),
