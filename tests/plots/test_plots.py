@@ -618,7 +618,7 @@ def test_bad_input_is_one_line(line: str, capsys: Any, tmp_path: Path, monkeypat
 
 
 def test_nothing_fits_is_said_with_exit_code_one(capsys: Any, tmp_path: Path) -> None:
-    code, _, err = typed(f"plot traffic flash2 {SHAPE} --sram 99 --output {tmp_path}/x.svg", capsys)
+    code, _, err = typed(f"plot traffic flash2 {SHAPE} --sram '99 B' --output {tmp_path}/x.svg", capsys)
     assert code == 1
     assert "the smallest feasible budget is" in err
 

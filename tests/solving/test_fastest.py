@@ -55,6 +55,8 @@ def test_a_certificate_read_late_is_that_of_its_own_call() -> None:
 def ratios() -> list[float]:
     found = []
     for name, device, w, tiles in shipped():
+        if device == DEVICES["sm_87"]:  # it takes the tiles of sm_86, measured where a block has 99 KiB
+            continue
         kernels = "flash-attention-3" if name == "flash3" else "flash-attention-2"
         best = iomodel.solve(name, w, device, objective="time", implementation=kernels)
         assert best.timed
