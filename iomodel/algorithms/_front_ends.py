@@ -34,7 +34,8 @@ _FLASH_ATTENTION_3 = FrontEnd(
     masks=_MASKS,
     splits="packed",
     deterministic=256,
-    division=Division(rows=128, per_sm=1, filled=0.8, enough=0.85, most=128, whole=4),  # hopper/heuristics.h
+    # hopper/heuristics.h, and seqlen_k_loaded of get_num_splits.
+    division=Division(rows=128, per_sm=1, filled=0.8, enough=0.85, most=128, whole=4, windowed=True),
 )
 _FLASH_ATTENTION_1 = FrontEnd(
     cite="github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/fmha_api.cpp: q, k and v have as many "

@@ -30,6 +30,8 @@ class Division(Record):
         True if the keys are divided among as many blocks as there are places, whatever the last wave.
     rounds_up : bool
         True if blocks that fill may exceed the places by less than the undivided blocks.
+    windowed : bool
+        True if the keys under a window with both ends are those that a block of queries may see.
     """
 
     rows: int
@@ -40,6 +42,13 @@ class Division(Record):
     whole: int = 1
     fills: bool = False
     rounds_up: bool = False
+    windowed: bool = False
+
+    def counted(self, keys: int, left: int | None, right: int | None, rows: int) -> int:
+        """Return the keys that the rule divides, under the sides of a window and with the rows of a query tile."""
+        if not self.windowed or left is None or right is None:
+            return keys
+        return min(keys, left + right + 1 + rows)
 
     def splits(self, instances: int, rows: int, key_tiles: int, units: int) -> int:
         """Choose the splits of a call of so many heads of all sequences, with rows each, on so many SMs.

@@ -33,6 +33,7 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention, as_call
+from iomodel.workloads.window import Window
 from iomodel.workloads.workload import Workload, as_workload
 
 if TYPE_CHECKING:
@@ -354,6 +355,9 @@ class Question:
         several = shipped_tile(library, self.call, self.device, {**self.options, "packed": packed, "splits": 2})
         if several is None or self.rates.units is None:
             return 1
+        mask = self.call.mask
+        if isinstance(mask, Window):
+            keys = division.counted(keys, mask.left, mask.right, several["block_q"])
         return division.splits(heads, rows, ceil_div(keys, several["block_kv"]), self.rates.units)
 
     def timer(self, tiled: bool = True) -> Timer:

@@ -35,6 +35,17 @@ def test_an_estimate_takes_the_splits_of_the_library(batch: int, splits: int) ->
     assert fastest.seconds <= found.seconds * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("left", "splits"), [(127, 1), (511, 5), (4095, 14), (None, 14)])
+def test_a_window_has_the_keys_of_a_block(left: int | None, splits: int) -> None:
+    """FlashAttention-3 on 132 SMs, 8 heads of keys: 128 + 192 keys are 2 tiles of 160, left whole, and 512 + 192 are 5.
+
+    Of more tiles 14 parts are the first to fill 0.85 of what 16 fill.
+    """
+    call = iomodel.Attention(heads=64, kv_heads=8, q_len=1, kv_len=32768, head_dim=64, mask=iomodel.Window(left, 0))
+    found = iomodel.estimate("split_kv", call, "h100-sxm5", implementation="flash-attention-3")
+    assert found.cost.options["splits"] == splits
+
+
 @given(heads=st.integers(1, 600), tiles=st.integers(1, 5000), units=st.integers(1, 200))
 def test_a_rule_that_fills_takes_most_splits_that_have_places(heads: int, tiles: int, units: int) -> None:
     rule = Division(rows=16, per_sm=2, filled=1.0, enough=1.0, most=264, fills=True)

@@ -187,7 +187,9 @@ class Timer {
       const asked = this.options(call, direction, { ...fixed, packed, splits: 2 });
       const several = this.model.shipped_tile(known, workload, device, new Map(Object.entries(asked)));
       if (several === null || rates.units === null) return { ...rest, splits: 1 };
-      const key_tiles = Math.ceil(workload.kv_len / several.get("block_kv"));
+      const { left, right } = workload.mask instanceof Window ? workload.mask : { left: null, right: null };
+      const keys = division.counted(workload.kv_len, left, right, several.get("block_q"));
+      const key_tiles = Math.ceil(keys / several.get("block_kv"));
       return { ...rest, splits: division.splits((workload.batch * workload.heads) / shared, workload.q_len * shared, key_tiles, rates.units) };
     });
   }
