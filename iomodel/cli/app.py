@@ -15,7 +15,7 @@ import typer
 
 from iomodel.cli.commands import DamagedModuleError, LazyGroup
 from iomodel.cli.output import ReaderLeftError, emit, refuse
-from iomodel.errors import InfeasibleError, InputError, IOModelError
+from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownNameError
 
 INTERNAL = 70
 """Exit code of an error that is not of the input."""
@@ -75,6 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _refusal(error: Exception) -> tuple[int, str, object]:
     """Return the exit code of an error, its kind in one word, and its message."""
     if isinstance(error, IOModelError):
+        if isinstance(error, UnknownNameError):
+            from iomodel.cli.usage import misplaced
+
+            return 2, error.code, misplaced(error) or error
         return (1 if isinstance(error, InfeasibleError) else 2), error.code, error
     if hasattr(error, "format_message"):  # from the option parser: click, or typer's copy of it
         from iomodel.cli.usage import usage_fault

@@ -47,6 +47,15 @@ def usage_fault(error: Any) -> str:
     return f"{message}; allowed: {', '.join(commands) if commands else f'see {help_page}'}"
 
 
+def misplaced(error: UnknownNameError) -> str | None:
+    """Format the error for the name of a device where an algorithm is expected; None for any other."""
+    if error.field != "algorithm" or not isinstance(error.given, str) or not names_meant(error.given):
+        return None
+    return (
+        f"algorithm: {shown_name(error.given)} is a device; did you mean --hardware {error.given}? allowed: algorithms"
+    )
+
+
 def _switch_before(extra: re.Match[str] | None, context: Any) -> str | None:
     """Return the switch behind which an argument stands that a command does not take, as a value of the switch."""
     if extra is None:
