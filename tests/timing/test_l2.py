@@ -137,6 +137,15 @@ def test_the_interval_contains_what_a_simulation_finds() -> None:
     assert inside >= 0.99 * every
 
 
+@given(sharers=st.integers(1, 200), tiles=st.integers(1, 20), slots=st.integers(1, 60))
+def test_no_order_does_with_less_than_blocks_in_phase_where_nothing_is_kept(
+    sharers: int, tiles: int, slots: int
+) -> None:
+    """Each wave over one set fetches it anew, the last one with fewer blocks too."""
+    grid = SharedTiles(sets=1, sharers=sharers, tiles=tiles, slots=slots)
+    assert tile_bytes(grid, 0)[0] == lock_step_bytes(grid, 0)
+
+
 def test_the_interval_closes_where_everything_live_fits() -> None:
     grid = SharedTiles(sets=64, sharers=8, tiles=100, slots=216, tile=32768.0, queries=16384.0, output=16384.0)
     assert len(set(tile_bytes(grid, 200e6))) == 1

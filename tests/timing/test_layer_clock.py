@@ -13,7 +13,7 @@ import iomodel
 from iomodel import InfeasibleError, InputError, Linear, hardware
 from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
-from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
+from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LAST_WAVE, LayerClock, layer_clock
 from tests.support.device_edits import edited
 from tests.support.inside import DEFAULT, WEIGHT_QUARTERS, Elementwise, GemmTile, from_data, rates
 
@@ -137,6 +137,22 @@ def test_a_last_wave_takes_as_long_as_a_full_one() -> None:
         for wide in (11, 12)
     )
     assert more.seconds > 1.2 * full.seconds
+
+
+@pytest.mark.parametrize("columns", [128, 256])
+@pytest.mark.parametrize("waves", [1, 2, 5])
+def test_whole_waves_take_half_a_wave_beside_their_own(waves: int, columns: int) -> None:
+    """On an H20, whose products take longer than their loads at any tile."""
+    one, two = (
+        iomodel.estimate(
+            "gemm",
+            Linear(rows=128 * 78 * many, in_features=8192, out_features=columns),
+            "h20",
+            {"block_m": 128, "block_n": columns, "block_k": 64},
+        ).seconds
+        for many in (waves, 2 * waves)
+    )
+    assert one / (two - one) * waves - waves == pytest.approx(LAST_WAVE, rel=0.02)
 
 
 LAYERS = (

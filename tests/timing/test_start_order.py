@@ -100,6 +100,24 @@ def test_persistent_blocks_end_as_their_slots_do(tiles: int, copies: int, units:
         assert found == pytest.approx(dealt(lengths, units))
 
 
+@given(
+    tiles=st.integers(1, 40),
+    copies=st.integers(1, 40),
+    units=st.integers(1, 150),
+    order=st.sampled_from(["grid", "descending", "longest first", "persistent", "paired"]),
+    visit=st.sampled_from([0.0, 1.0]),
+)
+def test_no_order_ends_before_the_sms_have_done_all_work(
+    tiles: int, copies: int, units: int, order: str, visit: float
+) -> None:
+    """The work of a block beside its visits is part of it."""
+    w = iomodel.Attention(q_len=128 * tiles, head_dim=64, mask="causal")
+    work = sum(2 * (tile + 1) * visit + 3 for tile in range(tiles)) * copies
+    for counted in (visits, spread):
+        end = Grid(counted(w, "query", 128, 64), copies, units).busiest(order, visit=visit, block=3.0)
+        assert end >= work / units * (1 - 1e-12)
+
+
 def test_lengths_and_copies_may_be_arrays() -> None:
     calls = [iomodel.Attention(q_len=length, head_dim=64, mask="causal") for length in (700, 4096, 10_000)]
     lengths = np.array([call.q_len for call in calls])
