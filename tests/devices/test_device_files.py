@@ -80,6 +80,19 @@ def test_units_are_exact(load, field, text, value):
     assert type(found.quantities[field].value) is type(value)
 
 
+@pytest.mark.parametrize("unit", ["B/s", "MB/s", "GB/s", "GiB/s", "TB/s"])
+def test_each_number_of_a_figure_has_its_unit(load, unit):
+    """The figure, the ends of its spread, and those of other sources; or a unit of its own behind each."""
+    value, low, high, other = (size * 10**9 if unit == "B/s" else size for size in (5, 4, 6, 7))
+    once = f"value: {value}, unit: {unit}, spread: [{low}, {high}], alternatives: [{{value: {other}}}]"
+    each = f"value: {value} {unit}, spread: [{low} {unit}, {high} {unit}], alternatives: [{{value: {other} {unit}}}]"
+    found = [load(f"{LEAST[:-2]}, hbm: {{bandwidth: {{{text}}}}}}}\n").memory.hbm.bandwidth for text in (once, each)]
+    assert found[0] == found[1]
+    assert [*found[0].spread, found[0].alternatives[0].value] == pytest.approx(
+        [size / value * found[0].value for size in (low, high, other)]
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "parts"),
     [

@@ -27,6 +27,16 @@ def test_a_compute_unit_has_its_lds_and_its_l1_apart() -> None:
     assert missing == ()
 
 
+@pytest.mark.parametrize("name", [name for name in iomodel.list_hardware() if memory_levels(iomodel.hardware(name))[0]])
+def test_a_block_may_hold_all_of_an_sm_but_the_shared_memory_that_no_block_gets(name: str) -> None:
+    """Registers and accumulators are memory of a block as they are of its SM; the L1 cache is not."""
+    device = iomodel.hardware(name)
+    sram, l1 = device.memory.sram, device.memory.l1.per_sm
+    parts = [sram.unified_per_sm] if sram.unified_per_sm is not None else [sram.per_sm, l1]
+    beside = sum(int(part.value) for part in parts if part is not None) - device.sram_per_block
+    assert memory_levels(device)[0][0].capacity_bytes - device.on_chip_per_block == beside >= 0
+
+
 def without(*path: str) -> iomodel.Hardware:
     """An A100 whose file lacks a figure."""
     data: dict[str, Any] = iomodel.hardware("a100-sxm4-80gb").to_dict()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.devices.device import Hardware, hardware, list_hardware
+from iomodel.devices.edits import BANDWIDTH, matrix, scaled
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.rates import Rates, has_rates, product_rates, rates
 from iomodel.errors import SpecError
@@ -292,6 +293,23 @@ def test_the_types_of_an_sm_share_its_clock(name: str) -> None:
     if "fp32" in of_sm and "compute.fp32_per_clock_per_sm" in device.quantities:
         per_clock = device.quantities["compute.fp32_per_clock_per_sm"].value
         assert of_sm["fp32"] == pytest.approx(2 * per_clock * known["fp32"].clock)
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (lambda device: BANDWIDTH, ["hbm", "hbm_peak"]),
+        (matrix, ["matrix", "warp_matrix", "peak", "reached", "sm_matrix", "sm_warp_matrix"]),
+    ],
+)
+@pytest.mark.parametrize("name", [name for name in list_hardware() if has_rates(hardware(name), "bf16")])
+def test_a_resource_that_is_scaled_keeps_no_rate_of_its_own(name: str, paths: Any, names: list[str]) -> None:
+    """Measured and stated figures of a resource change together, as a sensitivity takes them."""
+    device = hardware(name)
+    before, after = rates(device, "bf16"), rates(scaled(device, paths(device), 1.5), "bf16")
+    for rate in names:
+        known = getattr(before, rate)
+        assert getattr(after, rate) == (known if known is None else pytest.approx(1.5 * known)), rate
 
 
 def test_products_of_libraries_take_the_fastest_instruction() -> None:
