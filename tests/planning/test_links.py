@@ -13,6 +13,7 @@ from iomodel.planning.step.links import (
     PEER_BANDWIDTH,
     PEERS,
     PROTOCOLS,
+    all_gather,
     all_reduce,
     all_to_all,
     link,
@@ -148,6 +149,18 @@ def test_two_equal_networks_are_one(ranks, node):
     sent = size * (ranks - 1) // ranks
     assert all_to_all(H100, ranks, size).seconds == pytest.approx(fastest(sent, 1, link(H100)))
     assert all_to_all(H100, ranks, size, layout).seconds == pytest.approx(fastest(sent, 1, link(H100), 0, 1))
+
+
+@pytest.mark.parametrize("size", [1 << 8, 1 << 24, 1 << 28])
+@pytest.mark.parametrize(
+    ("name", "ranks", "node"), [("l4", 4, None), ("rtx4090", 8, None), ("h100-sxm5", 16, 8), ("h200-sxm", 64, 8)]
+)
+def test_a_gather_is_half_of_the_ring_of_a_sum(name, ranks, node, size):
+    """Of sums that are rings alone: half of the bytes and of the steps, beside the start of the protocol."""
+    layout = Layout(devices_per_node=node)
+    gather = all_gather(hardware(name), ranks, size, layout).seconds
+    whole = all_reduce(hardware(name), ranks, ranks * size, layout).seconds
+    assert any(2 * gather - whole == pytest.approx(one.start, abs=1e-9) for one in PROTOCOLS)
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])

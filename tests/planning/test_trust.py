@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import iomodel
 from iomodel import Layout
+from iomodel.planning.intervals import FEW, tpot_interval
 from tests.support.inside import as_text, main
 
 CHAT = {"prompt": 512, "output": 32}
@@ -29,6 +31,12 @@ def every_answer(device: str, **changes: Any) -> list[Any]:
         iomodel.fleet("llama-3-8b", device, load=1, ttft=5, tpot=1, layouts=[Layout()], **asked),
         iomodel.pareto("llama-3-8b", device, batches=[1], replica_devices=1, **asked),
     ]
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "mixtral-8x7b"])
+def test_the_interval_of_a_time_per_token_changes_once_where_a_batch_counts_as_many(name: str) -> None:
+    ends = {batch: tpot_interval(iomodel.model(name), batch, 1.0) for batch in range(1, 4 * FEW)}
+    assert [batch for one, batch in pairwise(ends) if ends[one] != ends[batch]] == [FEW]
 
 
 def test_missing_figures_are_in_the_answer_and_in_the_table() -> None:
