@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 import iomodel
-from iomodel import InfeasibleError
+from iomodel import InfeasibleError, InputError
 
 DEVICES = ("a100-sxm4-80gb", "rtx3090", "rtx4090", "h100-sxm5", "b200", "rtx5090", "mi300x", "mi355x", "t4")
 WIDTHS = (40, 64, 96, 128, 192, 256, 512)
@@ -67,3 +71,35 @@ def test_a_check_of_both_passes_is_of_the_one_with_less_room() -> None:
     ]
     assert (outcome.fits, outcome.blocks_per_sm) == (True, min(passes))
     assert not iomodel.check("fa2", w, "h100-sxm5", {**tiles, "bwd_block_q": 1024}).fits
+
+
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "rtx4090", "h100-sxm5", "mi300x"])
+@pytest.mark.parametrize("length", [64, 128, 1000, 4096])
+def test_no_launch_of_the_tiles_of_least_traffic_leaves_room_for_more_blocks(device: str, length: int) -> None:
+    """Of launches with the same tiles, which move as much, the one with the most blocks on an SM is taken."""
+    w = iomodel.Attention(heads=8, q_len=length, head_dim=128, dtype="fp16")
+    least = iomodel.solve("flash2", w, device, objective="traffic")
+    assert least.placed is not None
+    tiles = {name: size for name, size in least.tiles.items() if name.startswith("block_")}
+    launches = []
+    for warps, stages in product((1, 2, 4, 8, 16), (1, 2, 3, 4)):
+        with suppress(InfeasibleError, InputError):  # one that the kernels do not have
+            asked = {**tiles, "warps": warps, "stages": stages}
+            launches.append(iomodel.check("flash2", w, device, asked, implementation=least.implementation))
+    fitting = [launch.blocks_per_sm for launch in launches if launch.fits]
+    assert max(fitting) == least.placed.blocks_per_sm
+
+
+@pytest.mark.parametrize(
+    ("name", "device"), [("flash2", "a100-sxm4-80gb"), ("flash3", "h100-sxm5"), ("flash2", "b200")]
+)
+@pytest.mark.parametrize("length", [100, 1000, 4096])
+def test_what_stops_the_tiles_of_both_passes_stops_those_of_the_slower_one(name: str, device: str, length: int) -> None:
+    w = iomodel.Attention(heads=8, q_len=length, head_dim=128, mask="causal")
+    whole = iomodel.solve(name, w.replace(direction="both"), device).certificate
+    passes = [iomodel.solve(name, w.replace(direction=direction), device) for direction in ("forward", "backward")]
+    slower = max(passes, key=lambda found: found.seconds)
+    prefix = "bwd_" * (slower is passes[1])
+    step = slower.certificate.next_step
+    assert whole.next_step == replace(step, tile=prefix + step.tile)
+    assert (whole.binding, whole.memory) == (slower.certificate.binding, slower.certificate.memory)
