@@ -291,6 +291,8 @@ WORDS = (
     (r"Backend:[ \t]*(\w+)", "engine"),
 )
 """Words that a program prints of its arguments; the first of each name counts."""
+RELEASE = r"(?:vLLM API server version|LLM engine \()[ ]?v?(\d+\.\d[\d.]*)"
+"""The release of vLLM at the start of its log."""
 
 
 def read_benchmark(path: str | Path) -> BenchmarkRun:
@@ -396,7 +398,10 @@ def _of_log(text: str) -> BenchmarkRun:
     for pattern, name in WORDS:
         if (match := re.search(pattern, text)) is not None and match[1] != "None":
             words.setdefault(name, match[1])
-    engine = {"engine": source.split()[-1].lower()} if source.startswith("a start of") else {}
+    engine = {}
+    if source.startswith("a start of"):
+        release = re.search(RELEASE, text) if source.endswith("vLLM") else None
+        engine["engine"] = source.split()[-1].lower() + (f"=={release[1].rstrip('.')}" if release else "")
     measured = {name: numbers.pop(name) for name in FIGURES if name in numbers}
     return _run(source, {**words, **engine, **numbers}, measured)
 

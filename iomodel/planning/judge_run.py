@@ -19,9 +19,10 @@ from iomodel.errors import InputError, IOModelError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.benchmark_files import BenchmarkRun, StatedSetup, read_benchmark
 from iomodel.planning.engine_arguments import shipped_name
-from iomodel.planning.engines import ENGINES, OTHER_NAMES
+from iomodel.planning.engines import ENGINES, OTHER_NAMES, as_engine
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.intervals import tpot_interval, ttft_interval
+from iomodel.planning.memory_parts import logged_tokens
 from iomodel.planning.memory_plan import memory_plan
 from iomodel.planning.plan import plan
 from iomodel.planning.simulation.simulate import simulate
@@ -324,11 +325,12 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     service: dict[str, Any] = {
         name: stated[name] for name in ("memory_utilization", "step_tokens", "step_requests") if name in stated
     }
-    engine: str | None = OTHER_NAMES.get(str(stated.get("engine")), str(stated.get("engine")))
+    name, given, release = str(stated.get("engine")).partition("==")
+    engine: str | None = OTHER_NAMES.get(name, name)
     if engine not in ENGINES:
-        engine = OWN_ENGINES.get(run.source)
+        engine, given, release = OWN_ENGINES.get(run.source), "", ""
     if engine is not None:
-        service["engine"] = engine
+        service["engine"] = engine + given + release
     service |= _types(stated, engine, notes)
     if (drafts := str(run.setting.get("speculation", "none")).lower()) not in ("none", "false"):
         notes.append(f"speculative decoding ({shown(drafts)}) of the file is left out; each step gives one token")
@@ -486,8 +488,10 @@ def _of_memory(setup: Setup) -> Planned:
         setup.model, setup.device, layout=setup.layout, prompt=setup.prompt, output=setup.output, **setup.service
     )
     fit = answer.memory
-    parts: dict[str, float] = {"weights": fit.weights, "kv_bytes": fit.left, "kv_tokens": fit.tokens}
-    parts["requests_that_fit"] = fit.tokens / (setup.prompt + setup.output)
+    length = setup.prompt + setup.output
+    tokens = logged_tokens(fit, as_engine(setup.service.get("engine")), length)
+    parts: dict[str, float] = {"weights": fit.weights, "kv_bytes": fit.left, "kv_tokens": tokens}
+    parts["requests_that_fit"] = fit.tokens / length if fit.concurrency is None else fit.concurrency / fit.groups
     low, high = 1 - SHARE_OF_PARTS, 1 + SHARE_OF_PARTS
     figures = {name: (float(value), low * value, high * value) for name, value in parts.items()}
     return Planned(answer.model, figures, notes=(*(f"log: {line}" for line in fit.log), *answer.notes))
@@ -529,7 +533,7 @@ def _variants(setup: Setup) -> list[tuple[str, Setup]]:
     if "kv_dtype" not in setup.service and precision != "fp8":
         found.append(("cache in fp8", using(kv_dtype="fp8")))
     for name in ENGINES:
-        if setup.service.get("engine") != name:
+        if str(setup.service.get("engine")).partition("==")[0] != name:
             found.append((f"engine {name}", using(engine=name)))
     tensor = setup.layout.tensor_parallel
     for degree in (2 * tensor, tensor // 2):

@@ -65,6 +65,13 @@ def memory_parts(fit: Fit, overhead: Sequence[tuple[str, int]]) -> Iterator[Memo
         yield MemoryPart("rounding of the pools" if fit.pools else "caches", rest)
 
 
+def logged_tokens(fit: Fit, engine: Engine | None, length: int) -> int:
+    """Return the tokens of the cache as the log of an engine counts them: those of blocks, or of whole requests."""
+    if engine is None or not engine.tokens_of_requests or fit.concurrency is None:
+        return fit.tokens
+    return int(fit.concurrency / fit.groups * length)
+
+
 def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:
     """Write the lines that the log of an engine has about the memory of a device, to be compared with it."""
     if engine is None:
@@ -73,9 +80,7 @@ def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:
     room = fit.pools[0].bytes if fit.pools else fit.left
     written = [lines.weights.format(gib=fit.weights / GIB), lines.caches.format(gib=room / GIB, tokens=fit.tokens)]
     if lines.tokens:
-        of_requests = engine.tokens_of_requests and fit.concurrency is not None
-        tokens = int((fit.concurrency or 0) / fit.groups * length) if of_requests else fit.tokens
-        written.append(lines.tokens.format(tokens=tokens))
+        written.append(lines.tokens.format(tokens=logged_tokens(fit, engine, length)))
     if lines.requests and fit.concurrency is not None:
         written.append(lines.requests.format(length=length, requests=fit.concurrency / fit.groups))
     return tuple(written)

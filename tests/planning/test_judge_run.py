@@ -153,6 +153,27 @@ def test_a_start_is_held_to_the_memory_of_its_engine():
     assert all(change.error < 10 for change in judged.changes)  # none of those that do not fit, such as TP 2
 
 
+def test_a_log_of_vllm_is_planned_in_its_release(tmp_path):
+    """Llama 3.1 8B as two releases hold it: 0.24 has a larger share, and prints its version first."""
+    lines = [
+        "Initializing a V1 LLM engine (v{0}) with config: model='llama-3.1-8b'",
+        "(APIServer) vLLM API server version {0}",
+    ]
+    found = {}
+    for line, release in zip(lines, ("0.10.1.1", "0.24.0rc1"), strict=True):
+        path = tmp_path / f"{release}.log"
+        path.write_text(line.format(release) + "\nmodel='llama-3.1-8b'\nGPU KV cache size: 450,000 tokens\n")
+        found[release] = judge_run(path, "h100-sxm5")
+    assert [each.setting["engine"] for each in found.values()] == ["vllm==0.10.1.1", "vllm==0.24.0"]
+    tokens = [{figure.name: figure for figure in each.figures}["kv_tokens"].predicted for each in found.values()]
+    asked = {"prompt": 4095, "output": 1, "batch": 1}
+    held = [plan("llama-3.1-8b", "h100-sxm5", engine=name, **asked).memory for name in ("vllm", "vllm==0.24")]
+    assert tokens == [each.tokens for each in held]
+    named = judge_run(path, "h100-sxm5", engine="vllm==0.10")
+    assert named.figures[0].predicted == tokens[0]
+    assert not any(change.change == "engine vllm" for each in found.values() for change in each.changes)
+
+
 def test_drafts_of_a_file_are_said_to_be_left_out():
     with_drafts, without = (judge_run(HERE / f"inferencemax-{name}.json") for name in ("b300", "mi355x"))
     assert with_drafts.setting["engine"] == "tensorrt-llm"
