@@ -248,3 +248,14 @@ def test_lengths_that_an_approximation_refuses_are_its_reason() -> None:
     found = iomodel.compare(call, sram_bytes=2**18, algorithms=["flash2", "nsa"])
     assert [(one.algorithm, one.defined) for one in found.absent] == [("nsa", False)]
     assert "kv_len: 4096 given" in found.absent[0].reason
+
+
+@pytest.mark.parametrize("asked", [{"sram_elements": 51_200}, {"hardware": "h100-sxm5"}])
+def test_a_ratio_is_that_to_the_best_of_the_exact_algorithms(asked: dict[str, Any]) -> None:
+    found = iomodel.compare(LONG.replace(heads=8), approximate=True, **asked)
+    timed = found.by == "time"
+    own = [answer.seconds if timed else answer.cost.hbm_bytes for answer in found.answers]
+    best = min(one for one, answer in zip(own, found.answers, strict=True) if answer.algorithm in exact_algorithms())
+    assert max(own) > best
+    assert [found.relative(answer) for answer in found.answers] == pytest.approx([one / best for one in own])
+    assert own == sorted(own)

@@ -385,3 +385,14 @@ def test_a_narrower_type_is_a_remedy_where_a_kernel_takes_it():
         assert {remedy.dtype for remedy in found} >= {"fp8"}
         assert all("warps" in remedy.tiles for remedy in found)
     assert ("flash3", "fp8") in {(remedy.algorithm, remedy.dtype) for remedy in found}
+
+
+@pytest.mark.parametrize(("kv_heads", "value_dim"), [(1, 64), (8, 256)])
+def test_keys_and_values_used_together_are_what_the_kernel_moves_once(value_dim: int, kv_heads: int) -> None:
+    call = iomodel.Attention(batch=3, heads=8, kv_heads=kv_heads, q_len=512, head_dim=128, value_dim=value_dim)
+    d = iomodel.diagnose("flash2", call, "h100-sxm5", 1e-3)
+    once = {one.tensor: one.once_bytes for one in d.redundancy}
+    sets, heads = {one.name: one.bytes for one in d.working_sets}, 3 * kv_heads
+    assert sets[f"K and V of all {heads} heads"] == once["K"] + once["V"]
+    assert heads * sets["K and V of one head"] == once["K"] + once["V"]
+    assert heads * sets["K of one head"] == once["K"]

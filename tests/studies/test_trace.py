@@ -495,3 +495,17 @@ def test_visited_tiles_are_those_with_a_visible_pair(
     tiles = {(i // block_q, j // block_kv) for i, j in np.argwhere(seen)}
     found = iomodel.trace("flash2", call, tiles={"block_q": block_q, "block_kv": block_kv})
     assert found.summary.visited_tiles == len(tiles)
+
+
+@pytest.mark.parametrize("kv_heads", [1, 4])
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_each_head_visits_as_many_tiles(kv_heads: int, mask: Any) -> None:
+    """Of a call without data of its own in a head: tiles visited and FLOPs grow with the heads alike."""
+    call = iomodel.Attention(batch=2, heads=4, kv_heads=kv_heads, q_len=256, head_dim=16, mask=mask)
+    tiles = {"block_q": 64, "block_kv": 32}
+    one, *more = (
+        iomodel.trace("flash2", call, None, tiles, traced_heads=heads).summary for heads in (1, 2, 3, 5, "all")
+    )
+    for heads, found in zip((2, 3, 5, 8), more, strict=True):
+        assert (found.visited_tiles, found.flops) == (heads * one.visited_tiles, heads * one.flops)
+    assert one.flops == one.visited_tiles * 2 * 2 * 64 * 32 * 16  # two products of each tile
