@@ -1,6 +1,7 @@
 """Variants of config.json: names of a type's own, sections, fields of an unexpected type, and files of other models."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from iomodel import InputError, UnknownNameError
 from iomodel.errors import SpecError
 from iomodel.models.config import spec_of
+from iomodel.models.config_attention import indexer_changes
+from iomodel.models.config_fields import Fields
 from iomodel.models.registry import model
 from tests.models.test_model_config import EXPERTS, LATENT, small
 from tests.models.test_published_configs import PUBLISHED, expanded
@@ -333,3 +336,29 @@ def test_the_name_of_a_hub_is_not_fetched(name):
     with pytest.raises(UnknownNameError, match=f"https://huggingface.co/{name}/raw/main/config.json") as error:
         model(name)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("blocks", "block"), [(16, 64), (8, 128), (3, 32)])
+def test_an_indexer_of_blocks_keeps_the_keys_of_all_blocks_that_it_chooses(blocks, block, tmp_path):
+    config = {
+        "model_type": "minimax_m3", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "head_dim": 32, "intermediate_size": 512, "vocab_size": 1000, "index_n_heads": 2,
+        "index_head_dim": 32, "index_topk_blocks": blocks, "index_block_size": block,
+        "layer_types": ["full_attention", "minimax_m3_sparse"],
+    }  # fmt: skip
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    dense, sparse = (layer.attention for layer in model(file).layers)
+    assert dense.indexer is None
+    assert (sparse.indexer.topk, sparse.indexer.block) == (blocks * block, block)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 5])
+@pytest.mark.parametrize("first", [None, 1, 2, 4])
+def test_indexers_that_choose_follow_the_first_ones_at_equal_distances(every, first):
+    """All of the first layers choose keys; from the last of these on, each that chooses serves as many layers."""
+    given = {"index_topk_freq": every} | ({} if first is None else {"index_skip_topk_offset": first})
+    full = [place for place, mode in enumerate(indexer_changes(Fields(given), 40)) if mode == "full"]
+    ahead = 2 if first is None else first
+    assert full[:ahead] == list(range(ahead))
+    assert {after - before for before, after in pairwise(full[ahead - 1 :])} == {every}

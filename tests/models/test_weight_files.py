@@ -234,3 +234,47 @@ def test_a_damaged_header_is_read_or_refused_in_one_line(data, tmp_path_factory)
     file = tmp_path_factory.getbasetemp() / ("x.gguf" if whole[:4] == b"GGUF" else "x.safetensors")
     file.write_bytes(damaged(data, whole, 12, [b"\xff" * 8, b"\x00" * 8, b"9" * 30]))
     assert answered(lambda: model(file)) in ("answered", "refused")
+
+
+@pytest.mark.parametrize("newer", [False, True])
+@pytest.mark.parametrize(("rope", "plain", "value"), [(64, 128, 128), (32, 96, 64), (64, 64, 192)])
+def test_latents_of_a_gguf_file_are_those_of_a_config(rope, plain, value, newer, tmp_path):
+    """A key has its part with positions and its part without; newer files state the latent row beside it."""
+    fields = {
+        "hidden_size": ("embedding_length", 512), "num_hidden_layers": ("block_count", 2),
+        "intermediate_size": ("feed_forward_length", 1024), "num_attention_heads": ("attention.head_count", 8),
+        "kv_lora_rank": ("attention.kv_lora_rank", 256), "q_lora_rank": ("attention.q_lora_rank", 384),
+        "qk_rope_head_dim": ("rope.dimension_count", rope), "n_routed_experts": ("expert_count", 16),
+        "num_experts_per_tok": ("expert_used_count", 4), "moe_intermediate_size": ("expert_feed_forward_length", 128),
+        "n_shared_experts": ("expert_shared_count", 1), "first_k_dense_replace": ("leading_dense_block_count", 1),
+        "max_position_embeddings": ("context_length", 4096),
+    }  # fmt: skip
+    stated = {f"deepseek2.{key}": number for key, number in fields.values()}
+    more = "_mla" if newer else ""
+    stated |= {f"deepseek2.attention.key_length{more}": rope + plain, f"deepseek2.attention.value_length{more}": value}
+    stated |= {"deepseek2.attention.key_length": 256 + rope, "deepseek2.attention.value_length": 256} if newer else {}
+    file, config = tmp_path / "tiny.gguf", tmp_path / "config.json"
+    tables = [(f"{name}.weight", (512, 1000), 30) for name in ("token_embd", "output")]
+    file.write_bytes(gguf({"general.architecture": "deepseek2", **stated}, tables))
+    own = {name: number for name, (_, number) in fields.items()} | {"qk_nope_head_dim": plain, "v_head_dim": value}
+    config.write_text(json.dumps({"model_type": "deepseek_v3", "vocab_size": 1000, **own}))
+    read, written = model(file), model(config)
+    assert [layer.attention for layer in read.layers] == [layer.attention for layer in written.layers]
+    assert (read.parameters, read.kv_bytes(1000)) == (written.parameters, written.kv_bytes(1000))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12])
+@pytest.mark.parametrize("many", [3, 70_000])
+def test_what_follows_a_list_of_numbers_is_read(number, many, tmp_path):
+    """Scores of a vocabulary are numbers of any width, and too many to keep."""
+    size = struct.calcsize("<" + {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}[number])
+    scores = text("tokenizer.ggml.scores") + struct.pack("<IIQ", 9, number, many) + bytes(size * many)
+    plain = gguf(LLAMA, list(llama_tensors())[:9])
+    at = len(b"GGUF") + struct.calcsize("<IQQ")
+    counted = plain[: at - 8] + struct.pack("<Q", len(LLAMA) + 1) + scores + plain[at:]
+    found = []
+    for name, content in (("plain", plain), ("scored", counted)):
+        (tmp_path / name).write_bytes(content)
+        found.append(read_weights(str(tmp_path / name)))
+    assert found[0].tensors == found[1].tensors
+    assert found[0].metadata.items() <= found[1].metadata.items()
