@@ -12,7 +12,7 @@ from iomodel import InputError, UnknownNameError
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError
-from tests.support.inside import LARGEST_FILE, AmbiguousNameError, dump, parse
+from tests.support.inside import LARGEST_FILE, AmbiguousNameError, UnitKind, dump, parse
 
 LEAST = "schema: 1\nname: mine\nmemory: {sram: {per_block: 228 KiB}}\n"
 
@@ -357,3 +357,13 @@ def test_the_ridge_is_the_peak_over_the_bandwidth(name):
     for dtype, at in device.ridge.items():
         assert at * device.memory.hbm.bandwidth.value == pytest.approx(getattr(device.compute.peak, dtype).value)
         assert f"ridge.{dtype}" in str(device)
+
+
+@given(power=st.integers(0, 14), first=st.sampled_from([1, 2, 999]))
+def test_a_figure_is_printed_in_the_largest_unit_that_it_fills(power, first):
+    """What is printed reads back."""
+    for unit, base in (("B/s", 1000), ("FLOP/s", 1000), ("Hz", 1000), ("B", 1024)):
+        kind, value = UnitKind(unit, 0, 10**18), first * (10 if base == 1000 else 2) ** power
+        shown = kind.show(value)
+        assert kind.number(shown) == pytest.approx(value, rel=1e-6)
+        assert float(shown.split()[0]) < base or shown.split()[1].startswith("T")

@@ -27,6 +27,7 @@ from iomodel.common.band import Band
 from iomodel.common.display import as_text
 from iomodel.common.progress import watched
 from iomodel.common.quantities import count, quantity
+from iomodel.common.units import UnitKind
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, specs_folder
 from iomodel.common.yaml_text import dump, parse
