@@ -96,7 +96,8 @@ class Timer {
 
   // Whether the front end of kernels takes a call of the page, which has no features, with its packing.
   taken(front, workload, packed) {
-    const { grouped, masks } = front;
+    const { grouped, masks, queries, rows } = front;
+    if (workload.q_len > (queries ?? Infinity) || workload.q_len * workload.group > (rows ?? Infinity)) return false;
     if (packed && !this.model.packings(front, workload, new Map()).includes(true)) return false;
     const window = workload.mask instanceof Window ? workload.mask : null;
     const kind = window === null ? workload.mask : window.left === null ? (window.right === 0 ? "causal" : "window")
