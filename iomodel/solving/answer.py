@@ -48,9 +48,9 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
         _check_memory(question)
     if objective == "time" and (share or not kernels):
         obstacle = f"epsilon {float(share)}" if share else f"no implementation of {question.name}"
-        raise InputError(
-            f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
-        )
+        able = "with an implementation and without epsilon"
+        allowed = able if question.algorithm.implementations else "'traffic' (iomodel.estimate has the time)"
+        raise InputError(f"objective: 'time' given with {obstacle}; allowed: {allowed}")
     if as_integer("top", top) > 1 and (by_traffic or not kernels):
         raise InputError(f"top: {top} given; allowed: 1, unless an implementation is solved by time")
     if kernels:
