@@ -52,9 +52,13 @@ FORWARD = (
     replace(ASYNC, head_dims=(32,), warps=(2,), sizes=_NARROW),
     replace(ASYNC, head_dims=(64,), sizes=_NARROW),
     ASYNC,
+    replace(ASYNC, head_dims=(192,), value_dims=(128,)),
+    replace(ASYNC, head_dims=(192,), value_dims=(192,)),
     ONE_SLICE,
     replace(FP8, head_dims=(64,), warps=(2,), sizes=_NARROW),
-    FP8,
+    replace(FP8, head_dims=(128,)),
+    replace(FP8, head_dims=(192,), value_dims=(128,)),
+    replace(FP8, head_dims=(256,)),
 )
 _AND_TRANSPOSED = Integer(2)
 _KEYS, _QUERIES = Shared(K, _AND_TRANSPOSED), (Shared(Q, _AND_TRANSPOSED), Shared(dO, _AND_TRANSPOSED))
