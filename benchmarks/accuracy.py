@@ -1,7 +1,8 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--cudnn | --gathered | --inference | --paged] [--judging | --each]
+    python benchmarks/accuracy.py --machines [--cudnn | --gathered | --inference | --paged | --latents]
+                                  [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
 takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
@@ -13,7 +14,8 @@ device alone) and as told (its page size, determinism and implementation). Its w
 judging half is shown with --judging alone. With --cudnn the rows are those of published_3.csv, of cuDNN on a GB200, a
 GB300 and an H200; with --gathered those of published_4.csv and published_5.csv, of public threads and repositories;
 with --inference those of published_6.csv, of decoding and prefills in cuDNN and the open engines of its frontend;
-with --paged those of published_7.csv, of decoding with pages in AITER on an MI350X.
+with --paged those of published_7.csv, of decoding with pages in AITER on an MI350X; with --latents those of
+published_8.csv, of decoding on latents (MLA) in AITER.
 """
 
 from __future__ import annotations
@@ -334,6 +336,7 @@ OTHERS = {
     "gathered": ("published_4.csv", "published_5.csv"),
     "inference": ("published_6.csv",),
     "paged": ("published_7.csv",),
+    "latents": ("published_8.csv",),
 }
 """Files of other machines by the option that asks for them."""
 
@@ -489,6 +492,7 @@ def main() -> None:
     parser.add_argument("--gathered", action="store_true", help="with --machines: those of public threads")
     parser.add_argument("--inference", action="store_true", help="with --machines: decoding and prefills in cuDNN")
     parser.add_argument("--paged", action="store_true", help="with --machines: decoding with pages in AITER")
+    parser.add_argument("--latents", action="store_true", help="with --machines: decoding on latents in AITER")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")
