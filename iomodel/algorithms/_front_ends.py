@@ -145,6 +145,17 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         masks=("full", "causal"),
         packs="always",
     ),
+    "aiter-mla": FrontEnd(
+        # Pages of 1 or 64 (use_hk); queries for a cache in fp8 are converted by vLLM's front end.
+        cite="github.com/ROCm/aiter at e4048607, aiter/mla.py: mla_decode_fwd; github.com/vllm-project/vllm, "
+        "vllm/v1/attention/backends/mla/rocm_aiter_mla.py",
+        features=("latent", "kv_dtype", "paged"),
+        masks=("full", "causal"),
+        pages=(1, 64),
+        packs="always",
+        # get_mla_metadata_v1_2_device: as many keys for each CU.
+        division=Division(rows=128, per_sm=1, filled=1.0, enough=1.0, most=304, fills=True),
+    ),
     "aiter-gluon": FrontEnd(
         # pa_decode_gluon, and get_recommended_splits: two places on a CU, rounded up.
         cite="github.com/ROCm/aiter at e4048607, aiter/ops/triton/gluon/pa_decode_gluon.py",

@@ -1,4 +1,4 @@
-"""Residencies of kernels that decode attention on latents (MLA): FlashMLA on Hopper, CUTLASS on Blackwell, Triton.
+"""Residencies of kernels that decode attention on latents (MLA): FlashMLA, CUTLASS on Blackwell, Triton, AITER.
 
 FlashMLA takes 64 query heads at a time. Two warp groups work on two tiles of 64 latents at once. Each computes S of its
 own tile, and half of the columns of O from both tiles: one P goes through shared memory, the other stays in registers.
@@ -10,18 +10,23 @@ in tensor memory; P returns through shared memory.
 Triton's kernel has tiles of 16 heads and of 16 or 32 keys. A program loads the part of a latent that is also V twice,
 for either product, and the rotary part by itself. On AMD, Q on its way to registers and each of these parts follow one
 another in one place of LDS; on NVIDIA every stage but one has a place for each. Four warps divide the columns of O.
+
+AITER's kernels for latents in fp8 have 128 or 64 rows, 16 for each wavefront, and two tiles of latents in LDS; on
+CDNA 3 V is transposed there. Its assembly for fewer heads is closed: its table states the rows, and the rest is taken
+to be as in the open kernels.
 """
 
 from dataclasses import replace
 
 from sympy import Integer, Rational
 
+from iomodel.algorithms._ck_residency import READS_APART
 from iomodel.algorithms._front_ends import front_end
-from iomodel.algorithms._tiles import SPLITS
+from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import d, d_v, stages
-from iomodel.nests.tensors import K, O, Q, S, m
+from iomodel.nests.tensors import K, O, Q, S, m, split
 
 HOPPER = (
     Residency(
@@ -143,4 +148,66 @@ TRITON_MLA = Implementation(
     residency={"forward": BY_TRITON},
     searched={"splits": SPLITS, "packed": (False, True)},
     front_end=front_end("triton-mla"),
+)
+
+_PADDING = Rational(33, 32)
+_PASS = Rational(1, 9) * Rational(17, 16)
+"""A ninth of the columns of Q goes through LDS at a time; rows are padded against conflicts of banks."""
+_HK = "github.com/ROCm/aiter at e4048607, csrc/kernels/mla/hk"
+ROWS_128_CDNA4 = Residency(
+    title="AITER's HipKittens decoding on fp8 latents, 128 rows: a part of Q and two tiles of latents in LDS; Q, S and "
+    "O in registers",
+    cite=f"{_HK}: mi35x_v32_fwd_decode_m16x8_fp8_fp8.cuh, hk_mla_buffer_managers.cuh",
+    shared=(Shared(Q, _PASS), Shared(K, stages * _PADDING)),
+    phases=((Fragment(Q, "io"), Fragment(S), Fragment(O)),),
+    overhead=76,
+    warps=(8,),
+    stages=(2,),
+    step=(16, 16),
+    sizes=((128,), (64,)),
+    padded=True,
+    head_dims=(576,),
+    value_dims=(512,),
+    dtypes=("fp8",),
+    architectures=("gfx950",),
+    features=("latent",),
+)
+"""8 registers for operands in flight beside the 68 that the compiler allocates."""
+ROWS_64_CDNA4 = replace(
+    ROWS_128_CDNA4,
+    title="AITER's HipKittens decoding on fp8 latents, 64 rows: two tiles of latents in LDS; Q, S and O in registers",
+    cite=f"{_HK}: mi35x_v32_fwd_decode_m16x4_fp8_fp8.cuh, hk_mla_buffer_managers.cuh",
+    shared=(Reused((Shared(Q, _PASS),), (Shared(K, stages * _PADDING),)),),
+    warps=(4,),
+    sizes=((64,), (64,)),
+)
+ROWS_128_CDNA3 = replace(
+    ROWS_128_CDNA4,
+    title="AITER's HipKittens decoding on fp8 latents, 128 rows: a part of Q, two tiles of latents and V transposed in "
+    "LDS; Q, S and O in registers",
+    cite=f"{_HK}: mi3xx_v32_fwd_decode_m16x8_fp8_fp8.cuh, hk_mla_buffer_managers.cuh",
+    shared=(Shared(Q, _PASS), Shared(K, (stages + _PART) * _PADDING)),
+    overhead=80,
+    sizes=((128,), (32,)),
+    architectures=("gfx942",),
+)
+FEW_ROWS = replace(
+    ROWS_64_CDNA4,
+    title="AITER's assembly decoding on fp8 latents, few rows: two tiles of latents in LDS; Q, S and O in registers",
+    cite="github.com/ROCm/aiter at e4048607, hsa/gfx942/mla/mla_asm.csv and hsa/gfx950/mla/mla_asm.csv: 16 to 64 heads",
+    split="values",
+    sizes=((16, 32, 64), (32,)),
+    architectures=("gfx942", "gfx950"),
+)
+
+AITER_MLA = Implementation(
+    "aiter-mla",
+    "AITER's decoding on latents in fp8: HipKittens, and assembly for few heads",
+    _HK,
+    residency={"forward": (ROWS_128_CDNA4, ROWS_64_CDNA4, ROWS_128_CDNA3, FEW_ROWS)},
+    execution={"forward": replace(READS_APART, spread=(split,))},
+    searched={"splits": SPLITS, "packed": (False, True)},
+    tiles=shipped_tiles("aiter-mla", "split_kv"),
+    front_end=front_end("aiter-mla"),
+    symbols=("mla_v32_fwd_decode", "mla_a8w8"),
 )

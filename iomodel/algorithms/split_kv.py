@@ -16,7 +16,7 @@ from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4 as FLASH4
 from iomodel.algorithms._flash4_residency import IN_SECTIONS, SPLIT_FORWARD
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
 from iomodel.algorithms._front_ends import front_end
-from iomodel.algorithms._latent_residency import CUTLASS_MLA, FLASHMLA, TRITON_MLA
+from iomodel.algorithms._latent_residency import AITER_MLA, CUTLASS_MLA, FLASHMLA, TRITON_MLA
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
@@ -175,6 +175,7 @@ ALGORITHM = Algorithm(
         FLASH_ATTENTION_2,
         FLASHINFER_SPLIT,
         TRITON_MLA,
+        AITER_MLA,
         AITER_GLUON,
         FLASH_ATTENTION_2_2023,
     ),

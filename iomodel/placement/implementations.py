@@ -253,9 +253,13 @@ def refusal_on(algorithm: Algorithm, workload: Workload, hardware: Hardware) -> 
 
 
 def _of_other_calls(known: Implementation, passes: Sequence[str], call: Attention) -> bool:
-    """Check that every layout of an implementation requires a feature, such as latents, that a call lacks."""
+    """Check that every layout requires a feature, such as latents, that a call lacks, and has not its widths either."""
     layouts = [layout for direction in passes for layout in known.residency.get(direction, ())]
-    return all(set(layout.features).difference(call.features) for layout in layouts)
+    return all(
+        set(layout.features).difference(call.features)
+        and (call.head_dim not in layout.head_dims or call.value_dim not in (layout.value_dims or layout.head_dims))
+        for layout in layouts
+    )
 
 
 def stand_in(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str | None:
