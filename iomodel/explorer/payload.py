@@ -48,6 +48,12 @@ def device(gpu: Hardware) -> dict[str, Any]:
         doubt = {} if figure.verified else {"unverified": True}
         return {"value": _whole(figure.value), "source": ", ".join(figure.source), **doubt}
 
+    rated = next((rates(gpu, name) for name in get_args(DType) if has_rates(gpu, name)), None)
+    assumed = (
+        None
+        if rated is None or rated.l2 is None
+        else {"value": _whole(rated.l2), "source": "derived", "unverified": True}
+    )
     peaks = {name: plain(f"compute.peak.{name}") for name in get_args(DType)}
     for name, figure in peaks.items():
         if figure is not None and has_rates(gpu, name):
@@ -58,7 +64,7 @@ def device(gpu: Hardware) -> dict[str, Any]:
         "precedence": gpu.precedence,
         "sram": plain("memory.sram.per_block"),
         "hbm": plain("memory.hbm.bandwidth"),
-        "l2": plain("measured.l2_bandwidth", "memory.l2.bandwidth"),
+        "l2": plain("measured.l2_bandwidth", "memory.l2.bandwidth") or assumed,
         "peak": {name: figure for name, figure in peaks.items() if figure is not None},
     }
     return {name: value for name, value in data.items() if value is not None}

@@ -85,7 +85,7 @@ class ReplicaWeights:
 
         >>> from iomodel.models.registry import model
         >>> ReplicaWeights(model("llama-3-8b"), Layout()).of_token()  # without the embedding of 128,256 tokens
-        15009325056
+        15009849344
         """
         total, types = self._outside(first=False, last=True), self.types
         for layer, times in self.model.counted.items():
