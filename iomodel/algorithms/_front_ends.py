@@ -146,10 +146,9 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         packs="always",
     ),
     "aiter-mla": FrontEnd(
-        # Pages of 1 or 64 (use_hk); queries for a cache in fp8 are converted by vLLM's front end.
-        cite="github.com/ROCm/aiter at e4048607, aiter/mla.py: mla_decode_fwd; github.com/vllm-project/vllm, "
-        "vllm/v1/attention/backends/mla/rocm_aiter_mla.py",
-        features=("latent", "kv_dtype", "paged"),
+        # Pages of 1 or 64 (use_hk); queries have the type of the latents.
+        cite="github.com/ROCm/aiter at e4048607, aiter/mla.py: mla_decode_fwd",
+        features=("latent", "paged"),
         masks=("full", "causal"),
         pages=(1, 64),
         packs="always",

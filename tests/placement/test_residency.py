@@ -586,6 +586,20 @@ def test_the_kernel_of_the_device_states_the_missing_feature(device: str, kernel
     assert iomodel.solve("split_kv", latent, device).implementation == min(times, key=times.__getitem__)
 
 
+@pytest.mark.parametrize(("device", "keys"), [("mi300x", 32), ("mi355x", 64)])
+def test_latents_in_fp8_on_amd_take_the_rows_of_their_heads(device: str, keys: int) -> None:
+    """AITER has kernels of 16, 32, 64 and 128 rows, of which the smallest that holds the heads is launched."""
+    latents = {"kv_heads": 1, "q_len": 1, "head_dim": 576, "value_dim": 512, "latent": True}
+    taken = {}
+    for heads in (8, 16, 24, 64, 128):
+        call = iomodel.Attention(batch=16, heads=heads, kv_len=8192, dtype="fp8", **latents)
+        found = iomodel.estimate("split_kv", call, device)
+        assert found.implementation == "aiter-mla"
+        taken[heads] = found.tiles["block_q"]
+    assert taken == {8: 16, 16: 16, 24: 32, 64: 64, 128: 128}
+    assert found.tiles["block_kv"] == keys
+
+
 def test_an_implementation_needs_a_device() -> None:
     w = iomodel.Attention(q_len=512, head_dim=64)
     with pytest.raises(iomodel.InputError, match="0 values given"):
