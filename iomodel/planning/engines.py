@@ -32,8 +32,6 @@ from iomodel.planning.step.layout import Layout
 GIB = 2**30
 LARGE = 70 * GIB
 """Memory from which vLLM takes more requests and tokens by default [B] (vllm/engine/arg_utils.py)."""
-
-
 SORTED, SCANNED, FUSED = 38.4, 21.0, 12.4
 """Memory of vLLM's sampler for each request and entry of the vocabulary [B], by what applies top-k and top-p.
 
@@ -208,9 +206,9 @@ RELEASES: dict[str, tuple[tuple[tuple[int, ...], dict[str, Any]], ...]] = {
         ((0, 19), {"logit_bytes": SCANNED}),
         ((0, 21), {"logit_bytes": FUSED, "share": 0.92, "graphs": GRAPH_POOL, "tokens_of_requests": True}),
     ),
-    "sglang": (((0,), {"window_ratio": None}), ((0, 5), {"window_ratio": Fraction(8, 10)})),
+    "sglang": (((0,), {"window_ratio": None}), ((0, 5), {"window_ratio": ENGINES["sglang"].window_ratio})),
 }
-"""What changed in releases of engines, each with the first release that has it.
+"""Changes of the defaults of engines, each with the first release that has it.
 
 vLLM schedules a step while the last one runs since 0.14 (vllm-project/vllm#27614); since 0.21 graphs are within the
 share, which is 0.92, and FlashInfer samples (#30515, #40376). Up to 0.11.0 it samples as well where it happens to be
@@ -255,11 +253,21 @@ def as_engine(engine: object) -> Engine | None:
         return engine
     if isinstance(engine, str) and engine in NAMED:
         return NAMED[engine]
-    name, _, release = engine.partition("==") if isinstance(engine, str) else (engine, "", "")
-    found = ENGINES.get(OTHER_NAMES.get(name, name)) if isinstance(name, str) else None
+    name, release = name_and_release(engine) if isinstance(engine, str) else ("", "")
+    found = ENGINES.get(name)
     if found is None:
         raise UnknownNameError("engine", engine, (*NAMED, *ENGINES))
     return of_release(found, release) if release else found
+
+
+def name_and_release(engine: str) -> tuple[str, str]:
+    """Split the text of an engine into its name on file and its release, which is empty where none is given.
+
+    >>> name_and_release("trtllm"), name_and_release("vllm==0.24")
+    (('tensorrt-llm', ''), ('vllm', '0.24'))
+    """
+    name, _, release = engine.partition("==")
+    return OTHER_NAMES.get(name, name), release
 
 
 def of_release(engine: Engine, release: str) -> Engine:

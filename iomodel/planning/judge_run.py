@@ -19,7 +19,7 @@ from iomodel.errors import InputError, IOModelError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.benchmark_files import BenchmarkRun, StatedSetup, read_benchmark
 from iomodel.planning.engine_arguments import shipped_name
-from iomodel.planning.engines import ENGINES, OTHER_NAMES, as_engine
+from iomodel.planning.engines import ENGINES, as_engine, name_and_release
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.intervals import tpot_interval, ttft_interval
 from iomodel.planning.memory_parts import logged_tokens
@@ -325,12 +325,12 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     service: dict[str, Any] = {
         name: stated[name] for name in ("memory_utilization", "step_tokens", "step_requests") if name in stated
     }
-    name, given, release = str(stated.get("engine")).partition("==")
-    engine: str | None = OTHER_NAMES.get(name, name)
+    engine: str | None
+    engine, release = name_and_release(str(stated.get("engine")))
     if engine not in ENGINES:
-        engine, given, release = OWN_ENGINES.get(run.source), "", ""
+        engine, release = OWN_ENGINES.get(run.source), ""
     if engine is not None:
-        service["engine"] = engine + given + release
+        service["engine"] = f"{engine}=={release}" if release else engine
     service |= _types(stated, engine, notes)
     if (drafts := str(run.setting.get("speculation", "none")).lower()) not in ("none", "false"):
         notes.append(f"speculative decoding ({shown(drafts)}) of the file is left out; each step gives one token")
@@ -533,7 +533,7 @@ def _variants(setup: Setup) -> list[tuple[str, Setup]]:
     if "kv_dtype" not in setup.service and precision != "fp8":
         found.append(("cache in fp8", using(kv_dtype="fp8")))
     for name in ENGINES:
-        if str(setup.service.get("engine")).partition("==")[0] != name:
+        if name_and_release(str(setup.service.get("engine")))[0] != name:
             found.append((f"engine {name}", using(engine=name)))
     tensor = setup.layout.tensor_parallel
     for degree in (2 * tensor, tensor // 2):
