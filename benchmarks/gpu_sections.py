@@ -61,7 +61,7 @@ def expert_step(model: str, weights: str, tokens: int, device: str) -> iomodel.r
 
 
 def grouped(record: Record, told: bool) -> Figure:
-    """Time the product of a layer of experts: with the tokens of each, or spread evenly over those that are hit."""
+    """Time the product of a layer of experts: with the tokens of each, or as the library expects them."""
     case = record.case
     groups = (
         tokens_per_expert(counts(case["experts"], case["top_k"], case["tokens"]))

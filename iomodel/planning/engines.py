@@ -112,6 +112,8 @@ class Engine:
         Memory for graphs within the share [B].
     tokens_of_requests : bool
         The log counts the tokens of as many longest requests as fit, in place of those of the blocks.
+    row_kernels : "separate" or None
+        Experts in nvfp4 on Blackwell have kernels of their own for the work on rows; None if their products do it.
     """
 
     name: str
@@ -139,6 +141,7 @@ class Engine:
     logit_bytes: float = SORTED
     graphs: int = 0
     tokens_of_requests: bool = False
+    row_kernels: Literal["separate"] | None = None
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -187,7 +190,9 @@ ENGINES = {
         window_ratio=Fraction(8, 10),
         steps_of_memory=STEPS_OF_MEMORY,
     ),
-    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
+    "tensorrt-llm": Engine(
+        "tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True, row_kernels="separate"
+    ),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0.
 
@@ -196,6 +201,8 @@ SGLang: ``mamba_full_memory_ratio``, five places for each running request with t
 (sglang/srt/mem_cache/kv_cache_configurator.py; the log of sgl-project/sglang#38846), and ``swa_full_tokens_ratio``.
 The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps the whole of a sequence in each layer
 (``KVCacheManager`` of tensorrt_llm/_torch/pyexecutor/resource_manager.py).
+The experts of TensorRT-LLM: ``MoeConfig.backend`` is CUTLASS in these releases, where vLLM and SGLang take FlashInfer's
+kernels of trtllm-gen.
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).

@@ -1,4 +1,4 @@
-"""Experts hit by a step, and their tokens: expected values under uniform routing, and the busiest of several ranks.
+"""Experts hit by a step, and their tokens: expected values, the busiest of several ranks, and known loads.
 
 Loads of experts are taken as distributed evenly in their logarithm, from one token to 80 % of all: the power law with
 exponent 1 by which aiconfigurator samples the routing of its measurements (github.com/ai-dynamo/aiconfigurator,
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
 from math import log, sqrt
 from statistics import NormalDist
 
@@ -18,6 +19,10 @@ from iomodel.errors import InputError
 
 TokensPerExpert = tuple[tuple[int, int], ...]
 """Pairs of a number of tokens and the number of experts with it."""
+LARGEST = 0.8
+"""Share of all tokens that the busiest expert may have [-]."""
+CLASSES = 8
+"""Classes of equal loads in which the tokens of experts are counted, each with as many experts [-]."""
 
 
 def approximate_experts_hit(experts: int, experts_per_token: int, tokens: int) -> float:
@@ -45,7 +50,9 @@ def approximate_experts_hit(experts: int, experts_per_token: int, tokens: int) -
 
 
 def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: int, ranks: int = 1) -> TokensPerExpert:
-    """Distribute tokens evenly among the experts hit on one rank.
+    """Distribute tokens by the power law among the experts hit on one rank, in `CLASSES` classes of equal loads.
+
+    As many experts are hit as under uniform routing, and each has at least one token.
 
     Parameters
     ----------
@@ -62,17 +69,27 @@ def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: 
     Examples
     --------
     >>> approximate_tokens_per_expert(8, 2, 8)  # 16 rows for 7 experts
-    ((3, 2), (2, 5))
+    ((6, 1), (3, 1), (2, 2), (1, 3))
     """
     among = as_integer("ranks", ranks)
     visits = -(-experts_per_token * tokens // among)
     hit = max(1, min(visits, round(approximate_experts_hit(experts, experts_per_token, tokens) / among)))
-    rows, more = divmod(visits, hit)
-    return tuple((tokens_each, count) for tokens_each, count in ((rows + 1, more), (rows, hit - more)) if count)
+    return tokens_per_expert(_power_law(visits, hit, max(1.0, LARGEST * tokens)))
 
 
-LARGEST = 0.8
-"""Share of all tokens that the busiest expert may have [-]."""
+def _power_law(visits: int, hit: int, most: float) -> list[int]:
+    """Return the loads of experts between one token and `most` that are even in their logarithm, equal in a class."""
+    bounds = [hit * place // CLASSES for place in range(CLASSES + 1)]
+    further = visits - hit
+    shares = [place / hit if most == 1 else (most ** (place / hit) - 1) / (most - 1) for place in bounds]
+    ends = [round(further * share) for share in shares]
+    loads: list[int] = []
+    for (first, last), (begin, end) in zip(pairwise(bounds), pairwise(ends), strict=True):
+        count = last - first
+        if count:
+            each, more = divmod(end - begin, count)
+            loads += [1 + each + (place < more) for place in range(count)]
+    return loads
 
 
 def approximate_skew(experts: int, tokens: int, ranks: int, redundant: int = 0) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import ceil
 
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
@@ -185,15 +186,29 @@ def _two_layers(
         for tokens_each, count in expert_groups
     ]
     yield at.product(prefix + ("gate up" if mlp.gated else "up"), *up)
-    yield at.rowwise(f"{prefix}activation", "gated_activation" if mlp.gated else "activation", width, rows=rows)
-    yield from at.quantised_by_block(f"quantise for {prefix}down", dtype, width, rows)
+    if prefix != "expert " or not at.fuses_rows(dtype):
+        activation = "gated_activation" if mlp.gated else "activation"
+        between = [at.rowwise(f"{prefix}activation", activation, width, rows=rows)]
+        between += at.quantised_by_block(f"quantise for {prefix}down", dtype, width, rows)
+        yield from row_by_row(at, dtype, rows, between) if prefix == "expert " else between
     yield at.product(f"{prefix}down", *down)
+
+
+def row_by_row(at: StepSetting, weights: str, rows: int, parts: Iterable[Part]) -> Iterator[Part]:
+    """Give each kernel on rows of experts the time of its rows where blocks take them one by one."""
+    least = rows * ROW if at.has_fused(weights) and not at.fuses_rows(weights) else 0.0
+    for name, kind, span in parts:
+        yield name, kind, replace(span, seconds=max(span.seconds, least))
 
 
 CONVERTED_LAYER = 40e-6
 """Time of the small kernels that gather, scatter and quantise rows around experts whose weights are converted [s]:
 decode steps of gpt-oss 120B under TensorRT-LLM on one to eight H200 take 30 to 50 us more for each layer, at 4 to 64
 requests alike (the open rows of tests/measured/serving_more.csv); on a B200, which multiplies such weights, none."""
+ROW = 2.5e-9
+"""Time of a row in each kernel that copies, activates or quantises rows of experts in nvfp4 one by one [s]: what is
+left of layers of 256 tokens and more on a GB200 besides their products, the working rows of tests/measured/experts.csv
+under TensorRT-LLM's CUTLASS kernels, is 9 ns for each row, whatever its width."""
 BLOCK = 4096
 """Bytes that a block of the copy moves [B]: 16 for each of 256 threads."""
 
@@ -208,7 +223,8 @@ def ordered(mlp: MLPLayer, at: StepSetting, rows: int, weights: str) -> Iterator
     eight H100, H200 and B200 took 10 to 60 us longer than predicted with 64 to 512 tokens (CUTLASS kernels of
     TensorRT-LLM in bf16 and fp8, aiconfigurator 0.12.0, moe_perf).
 
-    A rank of several groups received each of its rows; one of a single group copies those of its tokens.
+    A rank of several groups received each of its rows; one of a single group copies those of its tokens. Kernels that
+    fuse the work on rows gather them for their first product.
     """
     tokens = min(rows, at.tokens) if at.layout.data_parallel == 1 else rows
     if at.converts(stored(weights)[0]) and not at.in_triton(stored(weights)[0]):
@@ -219,4 +235,6 @@ def ordered(mlp: MLPLayer, at: StepSetting, rows: int, weights: str) -> Iterator
     row = (mlp.latent_size or at.hidden) * at.product_size(weights)
     sizes = {"tokens": ceil(tokens * row), "rows": ceil(rows * row)}
     name = "rows in the order of experts"
-    yield name, "other", streamed(at, name, sizes, 0, ceil(sizes["rows"] / BLOCK), matrix=False)
+    if not at.fuses_rows(weights):
+        copied = streamed(at, name, sizes, 0, ceil(sizes["rows"] / BLOCK), matrix=False)
+        yield from row_by_row(at, weights, rows, [(name, "other", copied)])

@@ -41,7 +41,8 @@ class StepSetting:
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
-    adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine. `absorbs`
+    adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine;
+    `row_kernels` are "separate" if those of nvfp4 leave the work on rows to kernels of their own. `absorbs`
     is True if attention on latents may absorb their expansion; `serves` if the kernels are those of serving engines.
     """
 
@@ -65,6 +66,7 @@ class StepSetting:
     block_scales: bool = False
     lora: Lora | None = None
     expert_kernels: str | None = None
+    row_kernels: str | None = None
     absorbs: ClassVar[bool] = True
     serves: ClassVar[bool] = True
 
@@ -167,6 +169,17 @@ class StepSetting:
     def in_triton(self, weights: str) -> bool:
         """Check that experts of a type are multiplied by Triton's kernel, which takes the work around products too."""
         return weights == "mxfp4" and self.expert_kernels == "triton" and self.converts(weights)
+
+    def has_fused(self, weights: str) -> bool:
+        """Check for kernels that fuse the work on rows of experts of a type with their products: those of trtllm-gen.
+
+        They multiply weights in nvfp4 on devices whose products accumulate in a memory of their own.
+        """
+        return weights == "nvfp4" and self.serves and self.clock.device.memory.accumulator.per_sm is not None
+
+    def fuses_rows(self, weights: str) -> bool:
+        """Check that the engine gathers, activates and quantises rows of experts of a type in their products."""
+        return self.has_fused(weights) and self.row_kernels != "separate"
 
     def _products(self, first: Linear) -> str:
         """Return the type in which a layer is multiplied, with scales for each block where the model has them."""
