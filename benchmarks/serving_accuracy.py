@@ -1,7 +1,7 @@
 """Hold the serving model against published end-to-end figures, by kind of figure.
 
     python benchmarks/serving_accuracy.py [--rows KIND [--held-out]]
-    python benchmarks/serving_accuracy.py --newcomer [--judging] [--engine]
+    python benchmarks/serving_accuracy.py --newcomer [--judging] [--engine] [--runs]
 
 The rows are those of tests/measured/serving.csv (calibration) and serving_held_out.csv, as benchmarks/serving_split.py
 divided them. A row that the library refuses counts as an error of 100 %. A naive estimate stands beside the model: the
@@ -33,9 +33,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.serving_newcomer import ENGINES, WEIGHTS, engine, quantile  # noqa: E402
+from benchmarks.serving_newcomer import ENGINES, MOST_REQUESTS, REQUESTS, WEIGHTS, engine, quantile  # noqa: E402
 from benchmarks.serving_newcomer import report as newcomer  # noqa: E402
-from benchmarks.trtllm_bench import Limits, limits  # noqa: E402
 from iomodel.devices.device import Hardware, hardware  # noqa: E402
 from iomodel.devices.edits import capacity  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
@@ -54,19 +53,13 @@ SHORTEST = 0.8
 """Shortest length of a request, as a share of the longest [-]."""
 PEAK = 0.6
 """Share of the peak in the naive estimate [-]."""
-REQUESTS = {
-    ("128", "128"): 30000, ("128", "2048"): 3000, ("128", "4096"): 1500, ("1000", "2000"): 1500, ("2048", "128"): 3000,
-    ("2048", "2048"): 1500, ("5000", "500"): 1500, ("1000", "1000"): 3000, ("500", "2000"): 3000,
-    ("20000", "2000"): 1000, ("1024", "8192"): 1500, ("8192", "1024"): 1500, ("32768", "1024"): 1000,
-}  # fmt: skip
-"""Requests of a run of TensorRT-LLM by prompt and output: docs/source/performance/perf-overview.md at commit 00f3768,
-"Preparing a Dataset"; the lengths from 1024 on are those of the page before, in proportion."""
-MOST_REQUESTS = 3000
 TUNED = ("NVIDIA/TensorRT-LLM@00f3", "NVIDIA/TensorRT-LLM@03e2")
 """Pages that give the cache 95 % of the free memory "in many cases"."""
 UTILIZATION = 0.9
 """Default of the engines [-]."""
 RATES = ("throughput", "fp4", "moe")
+BENCH = "trtllm-bench"
+"""Engine of rates without a number of clients."""
 UNGROUPED = re.compile(r"TensorRT-LLM@\S+ .*\(v0\.[67]\b")
 """Sources of releases of TensorRT-LLM that decode without grouped heads."""
 
@@ -129,11 +122,9 @@ def service(row: dict[str, str]) -> Service:
     utilization = float(row["memory_utilization"]) if row["memory_utilization"] else None
     if row["source"].startswith(TUNED):
         utilization = 0.95
-    name = ENGINES.get(engine(row))
+    name = BENCH if not row["concurrency"] and row["kind"] in RATES else ENGINES.get(engine(row))
     tokens = re.search(r"max_model_len (\d+)", row["note"])  # vLLM 0.6 takes a whole prompt in one step
     budget = int(tokens[1]) if tokens else None
-    if not row["concurrency"] and row["kind"] in RATES:
-        budget = bench_limits(row).tokens
     return as_service(
         spec(row["model"]),
         prompt,
@@ -144,13 +135,6 @@ def service(row: dict[str, str]) -> Service:
         engine=name,
         step_tokens=budget,
     )
-
-
-def bench_limits(row: dict[str, str]) -> Limits:
-    """Return the most requests and tokens of a step that the benchmark of a row without a concurrency sets."""
-    cache = 1 if kv_dtype(row) == "fp8" else 2
-    lengths = int(row["input"]), int(row["output"])
-    return limits(spec(row["model"]), hardware(row["gpu"]), int(row["gpus"]), WEIGHTS[row["gemm"]], cache, *lengths)
 
 
 def predicted(row: dict[str, str]) -> float:
@@ -175,21 +159,18 @@ def predicted(row: dict[str, str]) -> float:
 def asked_again(served: Service) -> dict[str, Any]:
     """Return the options of a service for another verb."""
     types = {name: value for name, value in served.types.items() if name != "page_size"}
-    engine = None if served.engine is None else served.engine.name
+    engine = None if served.engine is None else BENCH if served.engine.tuned else served.engine.name
     return {"layout": served.layout, "engine": engine, **types}
 
 
 def offline_rate(row: dict[str, str], served: Service) -> float:
     """Simulate the run of a page: all requests are there at the start, under the limits of the benchmark [1/s]."""
-    most = bench_limits(row)
     return simulate(
         served.model,
         row["gpu"],
         prompt=served.prompt,
         output=served.output,
-        requests=REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS),
-        batch=most.requests * served.layout.data_parallel,
-        token_budget=most.tokens,
+        requests=REQUESTS.get((int(row["input"]), int(row["output"])), MOST_REQUESTS),
         memory_utilization=served.memory_utilization,
         **asked_again(served),
     ).tokens_per_second
@@ -338,9 +319,11 @@ def main() -> None:
     parser.add_argument("--newcomer", action="store_true", help="ask each row as one call of plan")
     parser.add_argument("--judging", action="store_true", help="with --newcomer: the rows that judge")
     parser.add_argument("--engine", action="store_true", help="with --newcomer: name the engine")
+    parser.add_argument("--runs", action="store_true", help="with --newcomer: rates of pages as their command runs")
     options = parser.parse_args()
     if options.newcomer:
-        print("\n".join(newcomer(("judging",) if options.judging else ("open", "left out in turn"), options.engine)))
+        roles = ("judging",) if options.judging else ("open", "left out in turn")
+        print("\n".join(newcomer(roles, options.engine, options.runs)))
         return
     if options.rows is None:
         print("\n".join(report()))

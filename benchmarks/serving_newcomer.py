@@ -4,6 +4,10 @@ The layout, the number of devices and the lengths are those of the row, the clie
 that do not fit wait, as in the engine) and the requests of a rate `batch`, weights have the precision of the row, and
 under TensorRT-LLM with weights in 8 or 4 bits the cache is in fp8. Nothing else is given, and the engine only on
 request. A training step is asked with the options of its row.
+
+On request too, rates of the pages of TensorRT-LLM are asked as their command runs: one call of `simulate` with the
+engine "trtllm-bench", the number of requests that the page states, its share of the memory, and the cache of its
+checkpoint or its options.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from iomodel.errors import IOModelError
 from iomodel.models.registry import ModelSpec, list_models, model
 from iomodel.planning.intervals import FEW, SHARE, kind_of_model, tpot_interval, ttft_interval
 from iomodel.planning.plan import plan
+from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.training.train_step import train_step
 
@@ -38,6 +43,18 @@ FILES = {
 }
 """Files of rows with the role of all rows; of the last two each row has its own."""
 AXES = ("kind", "gpu", "engine", "precision")
+PAGED = ("moe", "fp4", "throughput")
+"""Kinds of rows with rates."""
+REQUESTS = {
+    (128, 128): 30000, (128, 2048): 3000, (128, 4096): 1500, (1000, 2000): 1500, (2048, 128): 3000, (2048, 2048): 1500,
+    (5000, 500): 1500, (1000, 1000): 3000, (500, 2000): 3000, (20000, 2000): 1000, (1024, 1024): 3000,
+    (1024, 8192): 1500, (8192, 1024): 1500, (32768, 1024): 1000, (1024, 32768): 1000,
+}  # fmt: skip
+"""Requests of a run of TensorRT-LLM by prompt and output: docs/source/performance/perf-overview.md at commit 00f3768,
+and the page at 03e27c7 for lengths of 1,024 and more, "Preparing a Dataset"."""
+MOST_REQUESTS = 3000
+PAGE_SHARE = 0.95
+"""Share of the free memory that the pages give the cache "in many cases" [-]."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +145,41 @@ def arguments(row: dict[str, str], named: bool = False) -> dict[str, Any]:
     return asked
 
 
-def predicted(row: dict[str, str], named: bool = False) -> float:
-    """Ask the library for the figure of a row."""
+def paged(row: dict[str, str]) -> bool:
+    """Check for a rate of a page of TensorRT-LLM, whose run has a stated number of requests."""
+    return row["source"].startswith("NVIDIA/TensorRT-LLM@0") and not row["concurrency"] and row["kind"] in PAGED
+
+
+def run_rate(row: dict[str, str]) -> float:
+    """Simulate the run of a page from its first request to its last [1/s]."""
+    asked = arguments(row)
+    lengths = asked["prompt"], asked["output"]
+    asked.pop("memory_utilization", None)
+    found = simulate(
+        spec(row["model"]),
+        row["gpu"],
+        engine="trtllm-bench",
+        requests=REQUESTS.get(lengths, MOST_REQUESTS),
+        memory_utilization=PAGE_SHARE,
+        **{**asked, "kv_dtype": page_cache(row)},
+    )
+    return found.tokens_per_second
+
+
+def page_cache(row: dict[str, str]) -> str | None:
+    """Return the type of the cache on a page of TensorRT-LLM: that of its options, or of NVIDIA's checkpoint."""
+    name, narrow = row["model"], row["gemm"].removesuffix("_block")
+    if name.startswith("gpt-oss"):
+        return None if row["gpu"].startswith(("h100", "h200")) else "fp8"
+    if name.startswith("deepseek") or narrow in ("nvfp4", "fp4"):
+        return "fp8"
+    return "fp8" if narrow == "fp8" and row["kind"] != "moe" else None
+
+
+def predicted(row: dict[str, str], named: bool = False, runs: bool = False) -> float:
+    """Ask the library for the figure of a row; `runs` asks rates of pages as their command runs."""
+    if runs and paged(row) and row["pp"] in ("", "1"):
+        return run_rate(row)
     if row["kind"] == "training":
         options = json.loads(row["options"])
         batch, micro, seq_len = (int(row[name]) for name in ("batch", "micro_batch", "seq_len"))
@@ -146,12 +196,12 @@ def predicted(row: dict[str, str], named: bool = False) -> float:
     return planned.tokens_per_second
 
 
-def asked(roles: Iterable[str], named: bool = False) -> list[Asked]:
+def asked(roles: Iterable[str], named: bool = False, runs: bool = False) -> list[Asked]:
     """Predict every usable row with one of some roles."""
     results = []
     for row in rows(roles):
         try:
-            results.append(Asked(row, predicted(row, named)))
+            results.append(Asked(row, predicted(row, named, runs)))
         except IOModelError as error:
             results.append(Asked(row, None, str(error)))
     return results
@@ -214,9 +264,9 @@ def covered(results: Iterable[Asked]) -> Iterator[str]:
         yield f"{name}: {sum(flags)} of {len(flags)} rows within the interval"
 
 
-def report(roles: Iterable[str], named: bool = False) -> Iterator[str]:
+def report(roles: Iterable[str], named: bool = False, runs: bool = False) -> Iterator[str]:
     """Write the tables: by kind, and within each kind of times and rates by device, engine and precision."""
-    results = asked(roles, named)
+    results = asked(roles, named, runs)
     for axis in AXES:
         yield f"| {axis} | rows | refused | median error | 90th percentile | median sign |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: |"

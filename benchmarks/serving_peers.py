@@ -32,7 +32,6 @@ from benchmarks.serving_accuracy import (  # noqa: E402
     UTILIZATION,
     WEIGHTS,
     Judged,
-    bench_limits,
     configs,
     engine,
     judged,
@@ -86,7 +85,8 @@ def question(row: dict[str, str]) -> dict[str, Any]:
     ranks = layout(row)
     experts = any(layer.mlp is not None and layer.mlp.experts for layer in spec(row["model"]).layers)
     static = row["note"].startswith("a whole batch is prefilled at once")
-    most = bench_limits(row) if row["kind"] in RATES and not row["concurrency"] else None
+    limited = row["kind"] in RATES and not row["concurrency"]
+    tokens, requests = service(row).limits(hardware(row["gpu"])) if limited else (None, None)
     return {
         "id": row["id"],
         "kind": row["kind"],
@@ -107,9 +107,9 @@ def question(row: dict[str, str]) -> dict[str, Any]:
         "kv_bytes": 1 if kv_dtype(row) == "fp8" else 2,
         "clients": int(row["concurrency"]) if row["concurrency"] else None,
         "static": static,
-        "requests": REQUESTS.get((row["input"], row["output"])),
-        "most": None if most is None else most.requests,
-        "step_tokens": None if most is None else most.tokens,
+        "requests": REQUESTS.get((int(row["input"]), int(row["output"]))),
+        "most": requests,
+        "step_tokens": tokens,
         "prompt": int(row["input"] or 1024),
         "output": int(row["output"] or 1024),
         "utilization": service(row).memory_utilization or UTILIZATION,

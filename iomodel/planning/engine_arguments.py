@@ -35,6 +35,10 @@ STATED = {"f16": "fp16", "bf16": "bf16", **{f"q{bits}_k": f"q{bits}_K" for bits 
 """Types of weights by their names in GGUF, where these differ."""
 SERVERS = ("llama-server", "llama-cli", "llama-bench")
 """Programs of llama.cpp that take its options."""
+BENCH = "trtllm-bench"
+"""The benchmark of TensorRT-LLM, and the engine as which it runs."""
+RUNS = "throughput", "latency"
+"""Subcommands of the benchmark."""
 REFUSED = {
     "--cpu-offload-gb": "weights on the host",
     "--prefill-context-parallel-size": "context parallelism of prompts",
@@ -100,7 +104,7 @@ def is_command(model: object) -> bool:
     if not isinstance(model, str) or len(model.split()) < 2:
         return False
     words = {word.rpartition("/")[2] for word in model.split()}
-    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve", *SERVERS} & words)
+    return bool({"vllm", "sglang", "sglang.launch_server", "trtllm-serve", BENCH, *SERVERS} & words)
 
 
 @strict
@@ -112,8 +116,8 @@ def engine_arguments(command: str) -> dict[str, Any]:
     Parameters
     ----------
     command : str
-        Words from ``vllm serve``, ``python -m sglang.launch_server``, ``trtllm-serve`` or ``llama-server`` on. Options
-        without an effect on a plan, such as ``--port``, are passed over.
+        Words from ``vllm serve``, ``python -m sglang.launch_server``, ``trtllm-serve``, ``trtllm-bench`` or
+        ``llama-server`` on. Options without an effect on a plan, such as ``--port``, are passed over.
 
     Returns
     -------
@@ -146,7 +150,8 @@ def read_command(command: str, *, drafts: bool = False) -> Command:
     Its drafts are passed over where the caller states them, with `drafts`.
     """
     engine, words = _engine(command)
-    options, model = _options(engine, words)
+    benchmark = engine is TRTLLM and words[:1] == [BENCH]
+    options, model = _options(engine, [word for word in words[1:] if word not in RUNS] if benchmark else words)
     for name in () if drafts else options.keys() & {*DRAFTED}:
         raise InputError(
             f"command: {name} given without the share of drafts that are accepted; allowed: with a speculation beside "
@@ -158,7 +163,7 @@ def read_command(command: str, *, drafts: bool = False) -> Command:
     if engine is LLAMA_CPP:
         return _of_slots(options, model)
     layout = _layout(engine, options)
-    name = OTHER_NAMES.get(engine.name, engine.name)
+    name = BENCH if benchmark else OTHER_NAMES.get(engine.name, engine.name)
     fields: dict[str, Any] = {"model": shipped_name(model), "engine": name, "layout": layout, "count": layout.devices}
     groups = 1 if engine is SGLANG else layout.data_parallel
     own = engine.options
@@ -267,11 +272,13 @@ def _engine(command: object) -> tuple[OptionNames, list[str]]:
             return SGLANG, words[place + 1 + (word == "sglang") :]
         if word == "trtllm-serve":
             return TRTLLM, words[place + 1 + serves :]
+        if word == BENCH:
+            return TRTLLM, words[place:]
         if word.rpartition("/")[2] in SERVERS:
             return LLAMA_CPP, words[place + 1 :]
     raise InputError(
         f"command: {shown(command)} given; allowed: 'vllm serve MODEL ...', 'sglang.launch_server ...', "
-        "'trtllm-serve MODEL ...' or 'llama-server -m MODEL ...'"
+        "'trtllm-serve MODEL ...', 'trtllm-bench --model MODEL ...' or 'llama-server -m MODEL ...'"
     )
 
 

@@ -160,6 +160,7 @@ TRTLLM = OptionNames(
             "--pipeline_parallel_size": "--pp_size",
             "--moe_expert_parallel_size": "--ep_size",
             "--free_gpu_memory_fraction": "--kv_cache_free_gpu_memory_fraction",
+            "--kv_cache_free_gpu_mem_fraction": "--kv_cache_free_gpu_memory_fraction",
         }
     ),
     kv_dtypes=FrozenDict({"fp8": "fp8", "nvfp4": "nvfp4"}),

@@ -114,6 +114,8 @@ class Engine:
         The log counts the tokens of as many longest requests as fit, in place of those of the blocks.
     row_kernels : "separate" or None
         Experts in nvfp4 on Blackwell have kernels of their own for the work on rows; None if their products do it.
+    tuned : bool
+        A benchmark sets the most requests and tokens of a step, as :mod:`iomodel.planning.bench_limits` computes them.
     """
 
     name: str
@@ -142,6 +144,7 @@ class Engine:
     graphs: int = 0
     tokens_of_requests: bool = False
     row_kernels: Literal["separate"] | None = None
+    tuned: bool = False
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -230,8 +233,8 @@ AUTO = "auto"
 ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST)
 """That engine: memory, blocks and batches of vLLM, which most servers run, and the host of engines that prepare a step
 meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614)."""
-NAMED = {AUTO: ASSUMED, "none": None}
-"""Names that stand for an assumption."""
+NAMED = {AUTO: ASSUMED, "none": None, "trtllm-bench": replace(ENGINES["tensorrt-llm"], tuned=True)}
+"""Names that stand for an assumption, or for an engine as its benchmark runs it."""
 
 
 def command_name(engine: object) -> object:
@@ -250,6 +253,11 @@ def as_engine(engine: object) -> Engine | None:
 
     >>> as_engine("vllm").block
     16
+
+    The benchmark of TensorRT-LLM sets limits of its own:
+
+    >>> as_engine("trtllm-bench").name, as_engine("trtllm-bench").tuned
+    ('tensorrt-llm', True)
 
     A release follows the name as in a requirement of pip:
 

@@ -19,6 +19,7 @@ from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.bench_limits import bench_limits
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import (
     ASSUMED,
@@ -43,6 +44,7 @@ from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora, check_lora
 from iomodel.planning.step.step_arguments import as_layout, as_model, check_cache, check_types, with_precision
 from iomodel.planning.weights import ReplicaWeights, stage_layers
+from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served
 
 OVERHEAD = 2 * 2**30
@@ -210,8 +212,17 @@ class Service:
 
     def limits(self, device: Hardware) -> tuple[int, int]:
         """Return the most tokens and requests of a step of the engine."""
-        usual = step_limits(self.engine or ENGINES["vllm"], device)
-        return self.step_tokens or usual[0], self.step_requests or usual[1]
+        engine = self.engine or ENGINES["vllm"]
+        tokens, requests = (engine.tuned and self._tuned(device)) or step_limits(engine, device)
+        return self.step_tokens or tokens, self.step_requests or requests
+
+    def _tuned(self, device: Hardware) -> tuple[int, int] | None:
+        """Return the most tokens and requests of a step that the benchmark of the engine sets, if it does."""
+        weights = self.weights.types.experts
+        lengths = self.prompt, self.output
+        entry = float(ELEMENT_SIZE.get(self.requests.dtype, 2))
+        found = bench_limits(self.model, device, self.devices, weights, entry, *lengths)
+        return None if found is None else (found.tokens, found.requests)
 
     def _fullest(self, device: Hardware) -> Fit:
         divided = self.layout.pipeline_parallel > 1

@@ -87,8 +87,9 @@ class ServiceOptions(CapacityOptions, total=False):
     overhead_bytes : int, optional
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
-        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm", or a release
-        such as "vllm==0.24"; by default "auto", vLLM on devices that it runs on. None is a server without an engine.
+        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm", a release
+        such as "vllm==0.24", or "trtllm-bench", whose run sets its own limits of a step; by default "auto", vLLM on
+        devices that it runs on. None is a server without an engine.
     step_tokens : int, optional
         Most tokens of a step of the engine, ``max_num_batched_tokens`` of vLLM; by default its own [tokens].
     step_requests : int, optional

@@ -71,6 +71,9 @@ def _of_engine(service: Service, device: Hardware) -> Iterator[str]:
         yield HOST
     elif engine is not None:
         yield f"memory, blocks, batches and time of the host as under {engine.name}"
+        if engine.tuned:
+            tokens, requests = service.limits(device)
+            yield f"at most {requests:,} requests and {tokens:,} tokens in a step of a rank, as its benchmark sets them"
     else:
         share = f"{100 * UTILIZATION:g} % of the memory" if service.memory_utilization is None else ""
         less = f"{OVERHEAD / GIB:g} GiB for anything but weights and cache" if service.overhead_bytes is None else ""
@@ -82,7 +85,7 @@ def _of_engine(service: Service, device: Hardware) -> Iterator[str]:
 def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[str]:
     """List the assumptions that do not depend on the device."""
     if has_experts(service.model):
-        yield "tokens choose experts at random, each as often as the others"
+        yield "loads of experts follow a power law; as many are hit as if tokens chose at random"
     if any(layout.devices > 1 for layout in layouts):
         yield f"long transfers reach {100 * ACHIEVED:g} % of the links; latencies are those of NCCL over NVLink"
     if nodes:

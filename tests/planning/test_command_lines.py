@@ -1,6 +1,7 @@
 """Command lines of engines: options by hand, the bytes they leave, and the plan that they give back."""
 
 import json
+import math
 import shlex
 
 import pytest
@@ -217,6 +218,25 @@ def test_short_forms_of_degrees_are_those_of_every_engine(start):
         assert wide == Layout(tensor_parallel=2, expert_parallel=8)
         with pytest.raises(InputError, match="--enable-expert-parallel 4 given; allowed: without a number"):
             engine_arguments(f"{start} --tp 2 --dp 4 --ep 4")
+
+
+def test_a_line_of_trtllm_bench_has_the_limits_that_the_benchmark_sets():
+    """An fp8 cache of Llama 3.1 70B on two H200: 4.5 tokens of all layers in a MB; a prompt takes one step."""
+    share = "--kv_cache_free_gpu_mem_fraction 0.95"
+    line = f"trtllm-bench --model meta-llama/Llama-3.1-70B --tp 2 throughput --dataset d {share}"
+    read = engine_arguments(line)
+    assert (read["engine"], read["layout"]) == ("trtllm-bench", Layout(tensor_parallel=2))
+    assert read["memory_utilization"] == 0.95
+    run = iomodel.simulate(
+        line, "h200-sxm", prompt=1000, output=1000, requests=3000, weight_dtype="fp8", kv_dtype="fp8"
+    )
+    device, spec = iomodel.hardware("h200-sxm"), iomodel.model("llama-3.1-70b")
+    fitting = 0.95 * (2 * device.memory.hbm.capacity.value - spec.parameters) / (163_840 * 2000)
+    most = 128 * math.ceil(fitting / 128)
+    assert f"at most {most:,} requests and 2,048 tokens in a step of a rank, as its benchmark sets them" in run.assumed
+    assert run.token_budget == 2048
+    stated = engine_arguments(f"{line} --max_batch_size 64 --max_num_tokens 4096")
+    assert (stated["batch"], stated["step_tokens"]) == (64, 4096)
 
 
 @pytest.mark.parametrize(("start", "most"), [

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.serving_accuracy import (
     KINDS,
-    bench_limits,
     judged,
     lines,
     naive,
@@ -118,12 +117,13 @@ def test_limits_of_trtllm_bench_by_hand():
     rates = [row for row in rows(FILES["held out"]) if row["kind"] in ("throughput", "moe") and not row["concurrency"]]
     small = {(row["input"], row["output"]): row for row in rates if row["model"] == "llama-3.1-8b"}
     short, long = small["128", "128"], small["2048", "2048"]
-    assert bench_limits(short) == (4096, 8192)
-    free = (hardware("h200-sxm").memory.hbm.capacity.value - spec("llama-3.1-8b").parameters) * 0.95
+    device = hardware("h200-sxm")
+    assert service(short).limits(device) == (8192, 4096)
+    free = (device.memory.hbm.capacity.value - spec("llama-3.1-8b").parameters) * 0.95
     fitting = free / (65536 * 4096)
-    assert bench_limits(long).requests == 128 * math.ceil(fitting / 128)
+    assert service(long).limits(device)[1] == 128 * math.ceil(fitting / 128)
     (latent,) = (row for row in rates if row["model"] == "deepseek-v3" and row["output"] == "8192")
-    assert bench_limits(latent).requests == 64
+    assert service(latent).limits(device)[1] == 64
 
 
 def test_keys_of_old_releases_are_read_by_every_head():

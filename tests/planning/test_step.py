@@ -185,6 +185,47 @@ def test_tokens_dealt_out_are_all_there(experts: int, each: int, tokens: int) ->
     dealt = approximate_tokens_per_expert(experts, each, tokens)
     assert sum(rows * many for rows, many in dealt) == each * tokens
     assert sum(many for _, many in dealt) <= experts
+    assert min(rows for rows, _ in dealt) >= 1
+
+
+@given(st.sampled_from([64, 128, 256]), st.integers(1, 8), st.integers(64, 1 << 16))
+def test_loads_of_experts_follow_a_power_law(experts, each, tokens):
+    """Loads follow a power law, so that some experts fill a part of a tile while the busiest fill many."""
+    dealt = approximate_tokens_per_expert(experts, each, tokens)
+    rows = [rows for rows, many in dealt for _ in range(many)]
+    tiles = sum(-(-some // 128) for some in rows)
+    assert tiles >= -(-each * tokens // 128)
+    if each * tokens >= 128 * experts and each > 1:
+        assert tiles > each * tokens / 128 + len(rows) / 8
+    if each * tokens >= 16 * experts:  # the first token of each expert flattens smaller loads
+        busiest = 0.8 * tokens
+        top = sum(sorted(rows)[-len(rows) // 8 :]) / sum(rows)
+        assert top >= 0.8 * (busiest - busiest ** (7 / 8)) / (busiest - 1)
+
+
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm5", "b200"])
+def test_one_expert_with_a_load_of_its_own_is_a_product_of_experts(device):
+    """A launch of several experts has the rate of experts, however many share the first load."""
+    clock = layer_clock(hardware(device), DEFAULT, True)
+    shape = {"in_features": 4096, "out_features": 28672, "dtype": "bf16"}
+    apart = [iomodel.Linear(rows=8192, groups=1, **shape), iomodel.Linear(rows=8192, groups=7, **shape)]
+    together = iomodel.Linear(rows=8192, groups=8, **shape)
+    assert clock.linear(*apart).seconds == pytest.approx(clock.linear(together).seconds, rel=0.02)
+
+
+@pytest.mark.parametrize("tokens", [1024, 4096, 16384])
+def test_rows_of_experts_in_nvfp4_take_kernels_of_their_own_under_tensorrt_llm(tokens):
+    """No other device or type tells the engines apart."""
+    asked = {"q_len": tokens, "weight_dtype": "nvfp4", "logits": "none"}
+    named = ("rows in the order of experts", "expert activation", "quantise for expert down")
+    apart = step("qwen3-30b-a3b", "gb200", engine="tensorrt-llm", **asked)
+    fused = step("qwen3-30b-a3b", "gb200", engine="vllm", **asked)
+    kernels = [part for part in apart.parts if part.name in named]
+    assert [part.name for part in kernels] == list(named)
+    assert all(part.seconds >= 48 * 8 * tokens * 2.5e-9 * (1 - 1e-9) for part in kernels)
+    assert not [part for part in fused.parts if part.name in named]
+    alike = [step("qwen3-30b-a3b", "rtx-pro-6000", engine=name, **asked).seconds for name in ("tensorrt-llm", "vllm")]
+    assert alike[0] == pytest.approx(alike[1], rel=1e-12)
 
 
 def test_a_known_routing_counts_exactly() -> None:

@@ -81,7 +81,7 @@ def test_devices_of_a_search_are_told_apart() -> None:
         ({"prefix_cache": iomodel.PrefixCache(hit_rate=0.5)}, "no cached block is evicted"),
         ({"speculation": iomodel.Speculation(tokens=1, acceptance=0.5, draft="ngram")}, "each draft token is accepted"),
         ({"lora": iomodel.Lora(rank=8)}, "requests are spread evenly over the adapters"),
-        ({"model": "gpt-oss-20b", "device": FULL}, "tokens choose experts at random"),
+        ({"model": "gpt-oss-20b", "device": FULL}, "loads of experts follow a power law"),
     ],
 )
 def test_each_assumption_is_stated_where_it_is_made(changes: dict[str, Any], text: str) -> None:

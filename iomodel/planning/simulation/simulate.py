@@ -71,8 +71,8 @@ def simulate(
     policy : "prefill-first" or "chunked", optional
         Order of prefills and decode steps; by default that of the engine, or ``prefill-first``.
     token_budget : int, optional
-        Most tokens of a step of each data-parallel group, by default 8192; under ``prefill-first`` a longer prompt
-        runs alone [tokens].
+        Most tokens of a step of each data-parallel group, by default those of the engine, or 8192; under
+        ``prefill-first`` a longer prompt runs alone [tokens].
     batch : int, optional
         Most requests in the engine; by default as many as fit.
     host_seconds : float, optional
@@ -103,8 +103,8 @@ def simulate(
     serving = served.engine
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
-    tokens = asked.service.get("step_tokens") if token_budget is None else token_budget
-    budget = TOKEN_BUDGET if tokens is None else as_integer("token_budget", tokens)
+    usual_tokens = TOKEN_BUDGET if serving is None else served.limits(device)[0]
+    budget = usual_tokens if token_budget is None else as_integer("token_budget", token_budget)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
     host = step_host(serving, device) if host_seconds is None else as_real("host_seconds", host_seconds, zero=True)
