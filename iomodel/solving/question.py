@@ -90,11 +90,14 @@ class Question:
         options: Mapping[str, Any] = FrozenDict(),
         **more: Any,
     ) -> Question:
-        """Find the algorithm and the device by their names, and check the call."""
+        """Find the algorithm and the device by their names, and check the call and its options."""
         call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
         device = None if hardware is None else as_device(hardware)
         declaration, kernels = named(algorithm, implementation, device)
-        return cls(declaration, call, device, kernels, FrozenDict(options), **more)
+        question = cls(declaration, call, device, kernels, FrozenDict(options), **more)
+        if options:
+            question.untiled  # noqa: B018 - raises for a wrong one, which a cache might not take as a key
+        return question
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:

@@ -392,3 +392,13 @@ def test_a_part_of_a_request_makes_no_mean_length(requests: float, tmp_path: Pat
     totals = '"request_throughput": 5.71, "total_input_tokens": 626729000, "total_output_tokens": 388685'
     file.write_text(f'{{"successful_requests": {requests}, {totals}}}', encoding="utf-8")
     assert not {"prompt", "output", "requests"} & read_benchmark(file).setting.keys()
+
+
+CALL = iomodel.Attention(heads=4, kv_heads=2, q_len=512, head_dim=64, mask="causal")
+
+
+@pytest.mark.parametrize("verb", [iomodel.solve, iomodel.estimate, iomodel.check, iomodel.kernels.tile_times])
+@pytest.mark.parametrize("options", [{"lse": []}, {"packed": {}}, {"splits": [1, 2]}, {"unknown": set()}])
+def test_an_option_that_no_cache_holds_is_refused_by_its_name(verb: Callable[..., Any], options: Any) -> None:
+    tiles = [{"block_q": 64, "block_kv": 64}] if verb is iomodel.check else []
+    assert next(iter(options)) in refused(lambda: verb("flash2", CALL, "h100-sxm5", *tiles, **options))
