@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from math import inf
 from typing import Any
 
@@ -23,6 +24,8 @@ STARTS = (1, 2, 4, 8)
 """Multiples of the smallest tiles at which further descents start."""
 LARGEST = 1024
 """The largest power of two tried for a tile, unless the start of the descent is larger [rows]."""
+FINER = 8
+"""Steps to which a power of two is divided in the last descent [-]."""
 
 
 def textbook_choice(question: Question, searches: bool = True) -> Choice:
@@ -31,7 +34,8 @@ def textbook_choice(question: Question, searches: bool = True) -> Choice:
     They are the tiles of least traffic, under the fastest packing and numbers that the algorithm has searched unless
     `searches` is False. The tiles of an approximation, and of a workload other than attention, change little traffic,
     but the number of concurrent blocks: a coordinate descent over powers of two, and over the numbers that the
-    algorithm has searched, starts from the tiles of least traffic and from small tiles.
+    algorithm has searched, starts from the tiles of least traffic and from small tiles; another one, over the sizes
+    between, from where each of them ends.
     """
     algorithm, call = question.algorithm, question.call
     if searches and isinstance(call, Attention | VarlenAttention) and algorithm.searched and not algorithm.approximates:
@@ -93,33 +97,44 @@ def _quicker(start: Mapping[str, int], question: Question) -> Choice:
     numbers = {name: sizes for name, sizes in algorithm.searched.items() if name not in options}
     step = question.budget.alignment
 
-    def seconds(point: Mapping[str, int]) -> float:
+    @cache
+    def seconds(*sizes: int) -> float:
+        point = dict(zip((*names, *numbers), sizes, strict=True))
         chosen, tiles = ({name: point[name] for name in each} for each in (numbers, names))
         try:
             return asked.launched(tiles, chosen).seconds
         except (InfeasibleError, InputError):
             return inf
 
-    def candidates(name: str) -> Iterator[int]:
+    def powers(name: str, _: int) -> Iterator[int]:
         size = step
         while name in names and size <= max(LARGEST, start[name]):
             yield size
             size *= 2
         yield from numbers.get(name, ())
 
-    def descended(best: dict[str, int]) -> tuple[float, dict[str, int]]:
-        least, changed = seconds(best), True
+    def between(name: str, best: int) -> Iterator[int]:
+        finer = step * max(1, best // (FINER * step))
+        return iter(range(step * max(1, best // (2 * step)), 2 * best, finer) if name in names else ())
+
+    def descended(
+        best: dict[str, int], candidates: Callable[[str, int], Iterator[int]]
+    ) -> tuple[float, dict[str, int]]:
+        least, changed = seconds(*best.values()), True
         while changed:
             changed = False
-            for name in best:
-                for size in candidates(name):
-                    time = seconds({**best, name: size})
+            for name, chosen in best.items():
+                for size in candidates(name, chosen):
+                    other = {**best, name: size}
+                    time = seconds(*other.values())
                     if time < least:
-                        least, changed, best = time, True, {**best, name: size}
+                        least, changed, best = time, True, other
         return least, best
 
     # All kernels share an SM by the largest footprint: a descent from large tiles alone would stay there.
     unsearched = {name: algorithm.options[name] for name in numbers}
     points = [{name: start[name] for name in names}, *(dict.fromkeys(names, step * times) for times in STARTS)]
-    best = min((descended({**point, **unsearched}) for point in points), key=lambda found: found[0])[1]
+    ends = (descended({**point, **unsearched}, powers)[1] for point in points)
+    finer = [descended(dict(end), between) for end in {tuple(end.items()) for end in ends}]
+    best = min(finer, key=lambda found: (found[0], *found[1].values()))[1]
     return FrozenDict({name: best[name] for name in names}), {**options, **{name: best[name] for name in numbers}}
