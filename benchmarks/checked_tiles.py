@@ -1,10 +1,15 @@
 """Solve random calls on random devices, and check the tiles of each answer without any other argument.
 
     python -m benchmarks.checked_tiles 10000 --seed 1
+    python -m benchmarks.checked_tiles 100000 --against-others --seed 1
 
 Calls are drawn in groups of one algorithm, direction, mask, type and width, whose formulas are compiled once; shapes,
 devices and kernels differ within a group. A line of JSON for each failure, then the counts of calls that fit, were
 refused (nothing runs them, or no tile fits) and failed.
+
+With --against-others, so many tiles that fit are drawn without the candidates of `solve`, on each device in turn, for
+all kinds of workloads: a line for each question in which one of them is better than the answer beyond a tie, then the
+counts of tiles by quantity, and of the questions that are beaten by algorithm and kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from typing import Any
 
 import iomodel
 from iomodel.algorithms import algorithm
+from tests.support.other_tiles import drawn as against_others
 
 GROUP = 40
 """Calls of one kind that follow each other."""
@@ -76,12 +82,40 @@ def outcome(name: str, device: str, call: iomodel.Attention, kernels: dict[str, 
     return "fits" if answer.fits else f"{solution.implementation}, {dict(solution.tiles)}: binding {answer.binding}"
 
 
+def beaten(tiles: int, seed: int) -> int:
+    """Draw other tiles until so many fit; exit with 1 where one of them beats an answer."""
+    counts: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
+    number, start = 0, time.monotonic()
+    while counts["fit"] < tiles:
+        found = against_others(seed, number)
+        number += 1
+        if found is None:
+            counts["refused"] += 1
+            continue
+        counts.update({"questions": 1, "drawn": found.tried, "fit": found.fitting, found.quantity: found.fitting})
+        counts.update({f"questions of {found.quantity}": 1})
+        if not found.holds:
+            lost[f"{found.question[0]}, {found.implementation}"] += 1
+            told = [found.device, *found.question, found.implementation, found.chosen, found.other]
+            print(
+                f"question {number - 1}: {found.ratio:.4f} times the {found.quantity}; {json.dumps(told)}", flush=True
+            )
+        if number % 500 == 0:
+            print(f"{dict(counts)}, {sum(lost.values())} beaten, {time.monotonic() - start:.0f} s", flush=True)
+    print(f"{dict(counts)}, {sum(lost.values())} beaten: {dict(lost)}, {time.monotonic() - start:.0f} s")
+    return int(bool(lost))
+
+
 def main() -> int:
-    """Run a campaign; exit with 1 where a tile does not fit."""
+    """Run a campaign; exit with 1 where a tile does not fit, or is beaten."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("calls", type=int)
+    parser.add_argument("calls", type=int, help="how many calls, or other tiles")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--against-others", action="store_true", help="compare the answers with other tiles")
     asked = parser.parse_args()
+    if asked.against_others:
+        return beaten(asked.calls, asked.seed)
     counts: Counter[str] = Counter()
     start, drawn = time.monotonic(), calls(random.Random(asked.seed))
     while counts["fits"] + counts["failed"] < asked.calls:

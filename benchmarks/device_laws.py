@@ -2,7 +2,7 @@
 
     python -m benchmarks.device_laws [N] [--seed S] [--start I]
 
-Prints the number of edits, and those that break the law by figure, the worst of each with its question.
+Prints each edit that breaks the law with its question, the counts every so often, and those by figure at the end.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import argparse
 import json
 from collections import Counter
 
-from rich.console import Console
-from rich.progress import track
-
 from tests.support.edited_answers import Edit, edits
+
+EVERY = 1000
+"""Edits between two counts."""
 
 
 def main() -> int:
@@ -23,32 +23,32 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
     parser.add_argument("--start", type=int, default=0, help="the first question (default 0)")
     given = parser.parse_args()
-    made, binding, number, broken = 0, 0, given.start, []
+    made, binding, number, broken = 0, 0, given.start, Counter[str]()
     kinds: Counter[str] = Counter()
-    for _ in track(range(given.edits), "edits", console=Console(stderr=True)):
-        if made >= given.edits:
-            break
+    while made < given.edits:
         try:
             found = list(edits(given.seed, number))
         except Exception as error:
             raise RuntimeError(f"question {number} of seed {given.seed}") from error
+        for edit in found:
+            if not edit.holds:
+                broken[edit.path] += 1
+                print(told(number, edit), flush=True)
+        if (made + len(found)) // EVERY > made // EVERY:
+            print(f"{made + len(found):,} edits to question {number}, {broken.total()} slower for better", flush=True)
         made, binding = made + len(found), binding + sum(edit.ratio < 1 for edit in found)
         kinds.update(edit.question[0] for edit in found)
-        broken += [(number, edit) for edit in found if not edit.holds]
         number += 1
-    console = Console(soft_wrap=True)
-    for path, count in Counter(edit.path for _, edit in broken).most_common():
-        at, worst = max(((n, edit) for n, edit in broken if edit.path == path), key=lambda one: one[1].ratio)
-        console.print(f"{count} {path}: {told(at, worst)}", markup=False, highlight=False)
     asked = ", ".join(f"{name} {count:,}" for name, count in kinds.most_common())
-    console.print(f"{made:,} edits ({asked}), {binding:,} of them faster, {len(broken)} slower for better")
+    print(f"{made:,} edits ({asked}), {binding:,} of them faster, {broken.total()} slower for better: {dict(broken)}")
     return 1 if broken else 0
 
 
 def told(number: int, edit: Edit) -> str:
     """Describe an edit in one line."""
     times = f"{edit.ratio:.4f} of {edit.worse:.3e} s"
-    return f"question {number}: {edit.device}, times {edit.factor:.4g}: {times}; {json.dumps(edit.question)}"
+    what = f"{edit.path} of {edit.device}, times {edit.factor:.4g}"
+    return f"question {number}: {what}: {times}; {json.dumps(edit.question)}"
 
 
 if __name__ == "__main__":
