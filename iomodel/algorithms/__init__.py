@@ -18,6 +18,7 @@ from warnings import warn
 from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in, listed, plain, unplain
 from iomodel.common import derived
 from iomodel.common.keywords import strict
+from iomodel.common.yaml_files import place_of
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
@@ -309,7 +310,8 @@ def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
         check_on_file("algorithm", algorithm_like)
         known = _known()
         names = sorted(known, key=lambda name: known[name].answers != "attention")
-        raise UnknownNameError("algorithm", algorithm_like, names, listing=LISTING)
+        likely, place = [*names, *kernel_names()], place_of(algorithm_like, "algorithm")
+        raise UnknownNameError("algorithm", algorithm_like, names, likely, listing=LISTING, place=place)
     return other
 
 

@@ -11,6 +11,8 @@ from iomodel.errors import InputError, shown, synonyms
 
 TILES = re.compile(r"(\d+) ?[x,*] ?(\d+)(?: ?[x,*] ?(\d+))?")
 """Tiles as they are printed, such as 128x64 of queries and keys, and 128x256x64 of a product."""
+WORD_OF_LETTERS = re.compile(r"-[A-Za-z]{2}")
+"""The beginning of an option of several letters behind one hyphen, as -tp of vLLM."""
 TOGETHER = ("tiles", "tile")
 """Options that stand for several, each with one number."""
 OF_CALLS, OF_PRODUCTS = ("--block-q", "--block-kv"), ("--block-m", "--block-n", "--block-k")
@@ -21,8 +23,10 @@ OFFSETS = {"cu_seqlens_q": "--q-lens", "cu_seqlens_k": "--kv-lens", "cu_seqlens_
 """Options with the offsets of sequences of queries and of keys, where both are given, in place of their lengths."""
 SLIDING = ("sliding_window", "swa", "window", "window_size")
 """Options with the number of keys that a query sees, itself the last, as `sliding_window` of a config.json."""
-NUMBERED = {"gpus": "--count", "devices": "--count"}
-"""Options that mean another one where their value is a number, and the name of a device elsewhere."""
+NUMBERED = dict.fromkeys(("gpu", "gpus", "device", "devices"), "--count")
+"""Options that mean another one where their value is a small number, and the name of a device elsewhere."""
+MOST_COUNTED = 999
+"""Largest of these numbers; longer ones, such as 4090, are parts of names."""
 VALUED = dict.fromkeys(("causal", "is_causal"), ("--mask", "causal"))
 """Options with their value that one word stands for."""
 
@@ -52,10 +56,13 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
         word = rest.pop()
         if word == "--":
             return [*written, word, *reversed(rest)]
+        word = f"-{word}" if WORD_OF_LETTERS.match(word) and word not in options else word
         name, equals, value = word.partition("=")
         key = synonyms.key(name)
         if not name.startswith("--") or name in options:
             written.append(word)
+        elif NUMBERED.get(key) in options and _counts(value or (rest[-1] if rest else "")):
+            written.append(f"{NUMBERED[key]}{equals}{value}")
         elif meant := synonyms.same(key, [option[2:].replace("-", "_") for option in options]):
             written.append(f"--{meant.replace('_', '-')}{equals}{value}")
         elif key in TOGETHER and options.issuperset(OF_CALLS):
@@ -67,8 +74,6 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
             written += ["--document-lengths", _lengths(key, value if equals else rest.pop() if rest else "")]
         elif key in SLIDING and "--window-left" in options:
             written += _window(key, value if equals else rest.pop() if rest else "")
-        elif NUMBERED.get(key) in options and (value or (rest[-1] if rest else "")).isdecimal():
-            written.append(f"{NUMBERED[key]}{equals}{value}")
         elif key in VALUED and VALUED[key][0] in options:
             written += VALUED[key]
         elif (synonyms.same(key, arguments) or key) in arguments:
@@ -76,6 +81,10 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
         else:
             written.append(word)
     return written
+
+
+def _counts(value: str) -> bool:
+    return value.isdecimal() and int(value) <= MOST_COUNTED
 
 
 def _with_keys(words: Iterable[str]) -> bool:

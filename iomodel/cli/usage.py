@@ -13,7 +13,7 @@ from iomodel.cli.commands import COMMANDS, Commands
 from iomodel.cli.spellings import forms
 from iomodel.devices.device import names_meant
 from iomodel.errors import UnknownNameError, nearest_names, shown_name
-from iomodel.errors.synonyms import absence, meant
+from iomodel.errors.synonyms import absence, key, meant
 
 LONGEST = 300
 """Longest message of the option parser, which quotes the input [characters]."""
@@ -78,7 +78,7 @@ def _unknown_option(option: str, context: Any) -> str:
     takers = [] if context.command.name not in COMMANDS else _takers(f"--{name}")
     if takers and context.command.name not in takers:
         return f"no option of {context.command_path}, but of {', '.join(takers)};"
-    near = nearest_names(name, known)[:3]
+    near = nearest_names(key(name), [other.replace("-", "_") for other in known])[:3]
     said = f" did you mean {_options(near)}?" if near else f" {absence(name)};" if absence(name) else ""
     return f"no option of {context.command_path};{said}"
 

@@ -80,6 +80,21 @@ def spec_names(folder: str, prefix: str = "") -> list[str]:
     return [name for name in names if name.startswith(prefix.lower())]
 
 
+PLACES = {"hardware": "hardware", "models": "model"}
+"""The argument that takes the name of a spec, by its folder."""
+
+
+def place_of(given: str, field: str) -> str | None:
+    """Return the argument that takes a name which a field does not know, where a shipped spec has it.
+
+    >>> place_of("Llama-3.1-8B", "hardware"), place_of("H100 SXM5", "model"), place_of("gpt-9", "hardware")
+    ('model', 'hardware', None)
+    """
+    return next(
+        (place for folder, place in PLACES.items() if place != field and spelled_alike(given, spec_names(folder))), None
+    )
+
+
 def spelled_alike(given: str, names: Iterable[str]) -> list[str]:
     """Select the names with the letters and numbers of a text, whatever separates them, in letters of either case.
 

@@ -18,7 +18,15 @@ from iomodel.common.keywords import note_assumed, strict
 from iomodel.common.results import NamedData
 from iomodel.common.units import BINARY, UnitKind
 from iomodel.common.validation import Count
-from iomodel.common.yaml_files import check_schema, names_file, read_shipped, read_user, spec_names, spelled_alike
+from iomodel.common.yaml_files import (
+    check_schema,
+    names_file,
+    place_of,
+    read_shipped,
+    read_user,
+    spec_names,
+    spelled_alike,
+)
 from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
 from iomodel.errors import AmbiguousNameError, InputError, SpecError, UnknownNameError, shown, shown_name
@@ -288,7 +296,9 @@ def shipped_name(given: str) -> str:
         raise InputError(f"hardware: {shown(given)} given; allowed: one name; several as a list, or in several options")
     wants_simulated = "sim" in given  # otherwise suggest real devices only
     likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
-    raise UnknownNameError("hardware", given, list_hardware(), likely, listing=LISTING)
+    raise UnknownNameError(
+        "hardware", given, list_hardware(), likely, listing=LISTING, place=place_of(given, "hardware")
+    )
 
 
 def names_meant(given: str) -> list[str]:

@@ -54,6 +54,11 @@ class UnknownNameError(IOModelError):
     mask: 'sliding' is unknown; did you mean 'window'? allowed: full, causal, window
     >>> print(UnknownNameError("hardware", "a10x", ["a10", "h100-pcie"], listing="list_hardware()"))
     hardware: 'a10x' is unknown; did you mean 'a10'? allowed: a name of list_hardware()
+
+    A name that another argument takes stands in the wrong place:
+
+    >>> print(UnknownNameError("hardware", "gpt2", ["a10"], place="model"))
+    hardware: 'gpt2' is unknown; did you mean model='gpt2'? allowed: a10
     """
 
     code = "unknown-name"
@@ -66,10 +71,12 @@ class UnknownNameError(IOModelError):
         likely: Iterable[str] | None = None,
         *,
         listing: str | None = None,
+        place: str | None = None,
     ) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
         names = f"a name of {listing}" if listing else ", ".join(self.allowed) or "none"
-        hint = hinted(given, self.allowed if likely is None else tuple(likely))
+        hint = f"did you mean {place}={shown(given)}? " if place else ""
+        hint = hint or hinted(given, self.allowed if likely is None else tuple(likely))
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
 
 
@@ -179,22 +186,38 @@ def nearest_names(given: object, names: Sequence[str]) -> list[str]:
         near = _numbered_alike(wanted, names) or _edited(wanted, names) or _sharing_a_number(wanted, names)
     if not near and not known(wanted) and len(wanted) >= LONG:
         others = spellings(tuple(names))
-        near = list(dict.fromkeys(chain.from_iterable(others[word] for word in others if _edits(wanted, word, 1) == 1)))
+        alike = [word for word in others if _edits(wanted, word, 1) == 1 or _shortens(wanted, word)]
+        near = list(dict.fromkeys(chain.from_iterable(others[word] for word in alike)))
     return near[:MOST_SUGGESTED]
 
 
+def _shortens(wanted: str, name: str) -> bool:
+    """Check that the words of a text are the beginnings of the first words of a name, two at least.
+
+    >>> _shortens("gpu-mem-util", "gpu_memory_utilization"), _shortens("gpu", "gpu_memory_utilization")
+    (True, False)
+    """
+    words, own = _split(wanted), _split(name)
+    begun = all(whole.startswith(word) for whole, word in zip(own, words, strict=False))
+    return 1 < len(words) <= len(own) and begun
+
+
 def _edited(wanted: str, names: Sequence[str]) -> list[str]:
-    """Select the names that the fewest edits lead to, one or, in a long word, two; else those with other digits."""
+    """Select the names that a text begins with, and those that the fewest edits lead to, one or, in a long word, two;
+    else those with other digits.
+
+    >>> _edited("rtx4090ti", ["rtx4070ti", "rtx4090"]), _edited("gpt9", ["gpt2", "gemma"])
+    (['rtx4090', 'rtx4070ti'], ['gpt2'])
+    """
     most = 2 if len(wanted) >= LONG else int(len(wanted) > SHORT)
+    begun = [name for name in names if len(name) > SHORT and _continues(wanted, name)]
     for parts in (names, [name.partition("-")[0] for name in names]):
         edits = {name: _edits(wanted, part, most) for name, part in zip(names, parts, strict=True)}
         least = min(filter(None, edits.values()), default=None)
         if least:
-            return [name for name, count in edits.items() if count == least]
+            return list(dict.fromkeys((*begun, *(name for name, count in edits.items() if count == least))))
     stem = wanted.rstrip("0123456789")
-    return [name for name in names if len(name) > SHORT and _continues(wanted, name)] or [
-        name for name in names if stem and stem == name.rstrip("0123456789")
-    ]
+    return begun or [name for name in names if stem and stem == name.rstrip("0123456789")]
 
 
 def _continues(wanted: str, name: str) -> bool:

@@ -21,6 +21,7 @@ from iomodel.common.validation import as_mapping
 from iomodel.common.yaml_files import (
     check_schema,
     names_file,
+    place_of,
     read_bytes,
     read_shipped,
     read_user,
@@ -189,23 +190,22 @@ def known_as(name: str) -> tuple[str | None, str | None]:
 
 def _unknown(name: str) -> UnknownNameError:
     listing = f"{LISTING}; any other model is planned by the path of its config.json"
-    return UnknownNameError("model", name, list_models(), _likely(name), listing=listing)
+    place = place_of(name, "model")
+    return UnknownNameError("model", name, list_models(), _likely(name), listing=listing, place=place)
 
 
 def _likely(given: str) -> list[str]:
-    """List the models that a name may mean: those of its family, and of its version and size where it has a size.
+    """List the models that a name may mean: those of its family with its version and size, else those with its size.
 
-    >>> _likely("llama-2-3b"), _likely("qwen2.5-9b"), _likely("Meta-Llama-3-8B")
-    ([], [], ['llama-3-8b'])
+    >>> _likely("llama-2-3b"), _likely("llama-2-9b"), _likely("Meta-Llama-3-8B")
+    (['llama-3.2-3b'], [], ['llama-3-8b'])
     """
     words, versions, sizes = _told(given)
-    return [
-        name
-        for name, (family, own, held) in ((name, _told(name)) for name in list_models())
-        if get_close_matches(family[0], words, n=1, cutoff=0.75)
-        and sizes <= held
-        and (not sizes or not versions or not own or versions[0] == own[0])
-    ]
+    told = {name: _told(name) for name in list_models()}
+    kin = {name: each for name, each in told.items() if get_close_matches(each[0][0], words, n=1, cutoff=0.75)}
+    sized = {name: own for name, (_, own, held) in kin.items() if sizes <= held}
+    dated = [name for name, own in sized.items() if not (sizes and versions and own) or versions[0] == own[0]]
+    return dated or [*sized]
 
 
 def _told(name: str) -> tuple[list[str], list[str], set[str]]:
