@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -296,6 +297,7 @@ def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
     figures = {
         "compulsory": free.compulsory.to_dict(),
         "kv_bytes": free.kv_bytes,
+        "beside": dict(free.beside),
         "useful_flops": free.useful_flops,
         "intensity": free.intensity,
     }
@@ -309,13 +311,17 @@ def _shown(algorithm: str, free: WithoutTiles) -> Table:
         ("compulsory traffic", f"{free.compulsory.elements:,}", "elements"),
         ("compulsory traffic", f"{free.compulsory.bytes:,}", "B"),
         *([] if free.kv_bytes is None else [("  of K and V", f"{free.kv_bytes:,}", "B")]),
+        *((f"  beside it {name}", f"{size:,}", "B") for name, size in free.beside.items()),
     ]
     if free.useful_flops is not None:
         rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))
         rows.append(("intensity at compulsory traffic", f"{free.intensity:,.4g}", "FLOP/B"))
     rows += [] if free.visible_pairs is None else [("visible pairs", f"{free.visible_pairs:,}", "-")]
     moved = {"reads": free.reads, "writes": free.writes}
-    rows += [(f"{side} {name}", f"{n:,}", "elements") for side, each in moved.items() for name, n in each.items() if n]
+    counts = [((side, name), count) for side, each in moved.items() for name, count in each.items() if count]
+    for key, count in counts:
+        size = free.element_bytes.get(key)
+        rows.append((" ".join(key), f"{count:,}", "elements" + (f" = {ceil(count * size):,} B" if size else "")))
     options = ", ".join(f"--{name.replace('_', '-')}" for name in free.tiles)
     note = f"the other traffic of {algorithm} needs tiles: {options}; or --hardware, for those of a device's kernel"
     return Table(f"{algorithm}, whatever its tiles", ("", ">value", "unit"), rows, [note])

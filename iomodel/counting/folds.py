@@ -336,13 +336,26 @@ def peak_hbm(nest: Nest, view: View = View(), weight: Weight = elements) -> Expr
     return largest(allocations(nest, view, weight))
 
 
-def compulsory(nest: Nest, view: View, weight: Weight = elements) -> Expr:
-    """Count each tensor once if loaded before any store, and once if stored last [elements, or B by weight]."""
+def _uses(nest: Nest) -> Mapping[Tensor, list[bool]]:
+    """List the accesses to each whole tensor in order, True for a store."""
     uses: dict[Tensor, list[bool]] = {}
     whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
     for statement, _ in walk(nest):
         if isinstance(statement, READS + WRITES) and not _is_view(statement.tensor, whole):
             uses.setdefault(statement.tensor, []).append(isinstance(statement, WRITES))
+    return uses
+
+
+def inputs(nest: Nest, view: View, weight: Weight = elements) -> Mapping[Tensor, Expr]:
+    """Measure each tensor that is loaded before any store [elements, or B by weight]."""
+    return {
+        tensor: weight(tensor.dtype) * view.stored(tensor) for tensor, stored in _uses(nest).items() if not stored[0]
+    }
+
+
+def compulsory(nest: Nest, view: View, weight: Weight = elements) -> Expr:
+    """Count each tensor once if loaded before any store, and once if stored last [elements, or B by weight]."""
+    uses = _uses(nest)
     sizes = {tensor: weight(tensor.dtype) * view.stored(tensor) for tensor in uses}
     return Add(*(sizes[tensor] * (int(not stored[0]) + int(stored[-1])) for tensor, stored in uses.items()))
 

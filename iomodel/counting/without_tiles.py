@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,8 @@ from iomodel.workloads.workload import Mixed, Workload
 
 USEFUL = "", "useful_flops"
 SIDES = "reads", "writes"
+ROWS = "Q", "K", "V"
+"""Inputs that the compulsory traffic of attention counts."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +35,29 @@ class WithoutTiles:
         The traffic that every algorithm needs.
     kv_bytes : int or None
         The part of it that K and V take [B]; None but for a forward pass of exact attention.
+    beside : mapping of tensor name to int
+        Inputs of a call of attention other than rows of Q, K and V, which the compulsory traffic leaves out: scales,
+        page tables, a bias [B].
     useful_flops : int or None
         Matrix FLOPs of the visible pairs [FLOP]; None where a tile decides them.
     visible_pairs : int or None
         Pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention.
     reads, writes : mapping of tensor name to int
         HBM accesses of each tensor of which no tile decides them [elements].
+    element_bytes : mapping of (side, tensor name) to Fraction
+        Size of an element of each of these tensors, but for one that changes its dtype [B].
     tiles : tuple of str
         The tiles that every other count needs; those that follow another tile are left out.
     """
 
     compulsory: Bound
     kv_bytes: int | None
+    beside: Mapping[str, int]
     useful_flops: int | None
     visible_pairs: int | None
     reads: Mapping[str, int]
     writes: Mapping[str, int]
+    element_bytes: Mapping[tuple[str, str], Fraction]
     tiles: tuple[str, ...]
 
     @property
@@ -71,7 +81,17 @@ def without_tiles(algorithm: AlgorithmLike, workload: Workload, **options: Any) 
     free = _free(bound)
     reads, writes = (FrozenDict({name: n for (of, name), n in free.items() if of == side}) for side in SIDES)
     least = compulsory(algorithm, workload)
-    return WithoutTiles(least, _of_keys(bound, least), free.get(USEFUL), visible_pairs(workload), reads, writes, tiles)
+    return WithoutTiles(
+        compulsory=least,
+        kv_bytes=_of_keys(bound, least),
+        beside=_beside(bound),
+        useful_flops=free.get(USEFUL),
+        visible_pairs=visible_pairs(workload),
+        reads=reads,
+        writes=writes,
+        element_bytes=FrozenDict(bound.element_bytes),
+        tiles=tiles,
+    )
 
 
 def _of_keys(bound: BoundCall, least: Bound) -> int | None:
@@ -80,6 +100,33 @@ def _of_keys(bound: BoundCall, least: Bound) -> int | None:
     if not isinstance(call, Call) or call.direction != "forward" or bound.algorithm.approximates:
         return None
     return 2 * least.bytes - compulsory(bound.algorithm, call.model_copy(update={"heads": 2 * call.heads})).bytes
+
+
+def _beside(bound: BoundCall) -> Mapping[str, int]:
+    """Measure the inputs of a forward call of attention other than Q, K and V, over all sequences [B]."""
+    if not isinstance(bound.workload, Call) or bound.workload.direction != "forward":
+        return FrozenDict()
+    names, formulas = _inputs(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers)
+    calls = bound.workload.sequences if isinstance(bound.workload, Mixed) else [bound.workload.longest]
+    rows = [formulas.scalars(call, bound.numbers, ()) for call in calls] if names else []
+    totals = zip(*rows, strict=True)
+    return FrozenDict({name: each[0] if once else sum(each) for (name, once), each in zip(names, totals, strict=True)})
+
+
+@lru_cache(maxsize=64)
+def _inputs(
+    declaration: Algorithm, kind: FormulaKind, structure: tuple[tuple[str, Any], ...], numbers: tuple[str, ...]
+) -> tuple[tuple[tuple[str, bool], ...], Formulas]:
+    """Compile the bytes of the inputs other than Q, K and V, each with its name, and whether sequences share it."""
+    from iomodel.counting.compile import ONCE, compile_formulas
+    from iomodel.counting.coverage import View
+    from iomodel.counting.expressions import declared
+    from iomodel.counting.folds import in_bytes, inputs
+
+    sizes = inputs(declared(declaration, kind, dict(structure)), View(kind.mask), in_bytes)
+    left = {tensor: size for tensor, size in sizes.items() if tensor.name not in ROWS}
+    names = tuple((tensor.name, tensor.per in ONCE) for tensor in left)
+    return names, compile_formulas([*left.values()], numbers, (), kind.operation)
 
 
 def _free(bound: BoundCall) -> dict[tuple[str, str], int]:

@@ -496,6 +496,32 @@ def test_a_cost_without_tiles_has_the_bytes_of_keys_and_values(answer, call, exp
 
 
 @pytest.mark.parametrize(
+    ("call", "inputs"),
+    [
+        ("split_kv --q-len 1 --kv-len 4096 --batch 64 --head-dim 128 --page-size 32", {"block_table": 64 * 128 * 4}),
+        (
+            "split_kv --q-len 1 --kv-len 4096 --heads 8 --head-dim 128 --kv-dtype fp8 --kv-scales token",
+            {"K_scale": 4096 * 8 * 4, "V_scale": 4096 * 8 * 4},
+        ),
+        ("flash2 --q-lens 100,50 --heads 8 --head-dim 128 --alibi", {"slopes": 8 * 4}),
+        ("flash2 --q-lens 100,50 --heads 8 --head-dim 128 --bias", {"bias": 8 * (100 * 100 + 50 * 50) * 2}),
+        ("flash2 --q-len 100 --head-dim 128", {}),
+    ],
+)
+def test_a_cost_without_tiles_has_the_inputs_that_the_compulsory_traffic_leaves_out(answer, call, inputs):
+    assert json.loads(answer(f"cost {call} --json"))["beside"] == inputs
+    assert all(f"{size:,}" in answer(f"cost {call}") for size in inputs.values())
+    loaded = json.loads(answer(f"cost {call} --block-q 128 --block-kv 4096 --json"))["reads"]
+    width = {"bias": 2}
+    assert all(loaded[name] * width.get(name, 4) >= size for name, size in inputs.items())
+
+
+def test_a_cost_without_tiles_has_the_bytes_of_partial_results(answer):
+    call = "split_kv --splits 16 --q-len 1 --kv-len 65536 --heads 32 --kv-heads 8 --head-dim 128"
+    assert "65,536   elements = 262,144 B" in answer(f"cost {call}")  # 16 x 32 rows of 128 in fp32
+
+
+@pytest.mark.parametrize(
     ("line", "kind"),
     [
         (f"bounds {SHAPE}", "bounds"),
