@@ -69,6 +69,9 @@ class Check(Result):
         Registers of a thread on its stack, where a compiler decides the layout [-].
     others : tuple of str
         The other launches and kernels of the call in which the tile does not fit, each with what it exceeds.
+    nearest : tuple of mappings of tile name to int
+        Where the tile does not fit, those that do in the same kernels with one size changed: other warps and stages,
+        or the largest half, quarter and so on of a tile.
     """
 
     algorithm: str
@@ -83,6 +86,7 @@ class Check(Result):
     limited_by: str
     implementation: str = TEXTBOOK.name
     others: tuple[str, ...] = ()
+    nearest: tuple[Mapping[str, int], ...] = ()
     spilled: int = 0
 
     @property
@@ -118,7 +122,9 @@ class Check(Result):
             ("binding", Mark(self.binding, LIMIT), ""),
         ]
         title = f"{kernels_title(self.algorithm, self.implementation)}: {sizes_text(self.tiles)} on {self.device}"
-        return [Table(title, ("", ">value", "unit"), rows, [f"does not fit: {other}" for other in self.others])]
+        notes = [f"does not fit: {other}" for other in self.others]
+        notes += [f"fits: {sizes_text(tiles)}" for tiles in self.nearest]
+        return [Table(title, ("", ">value", "unit"), rows, notes)]
 
 
 def nearest(

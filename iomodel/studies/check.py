@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -114,7 +115,28 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
         label = "" if each is kernels else f"{each.name}: "
         if each is kernels or not any(outcome[0].fits for outcome in found.values()):
             others += [label + text for text in misfits(found)]
-    return replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)))
+    near = () if outcomes.fits else tuple(_nearest(question.by(kernels), sizes, given))
+    return replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)), nearest=near)
+
+
+def _nearest(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
+    """Yield the tiles of one implementation that fit with other warps and stages, or with one size halved or more."""
+    launch = {name: given[name] for name in LAUNCH_NAMES & given.keys()}
+    changes = [[(sizes, {})]] if launch else []
+    for name, size in sizes.items():
+        changes.append([({**sizes, name: size >> times}, launch) for times in range(1, size.bit_length())])
+    for candidates in changes:
+        for tiles, fixed in candidates:
+            with suppress(InputError, InfeasibleError):
+                fitting = [check for check, *_ in _of_kernels(question, tiles, fixed).values() if check.fits]
+                if fitting:
+                    yield min(fitting, key=_by_spills).tiles
+                    break
+
+
+def _by_spills(outcome: Check) -> tuple[int, int, int]:
+    """Rank launches that fit: by fewest registers spilled, then most stages, then fewest warps."""
+    return outcome.spilled, -outcome.tiles["stages"], outcome.tiles["warps"]
 
 
 def _of_kernels(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Outcomes:
