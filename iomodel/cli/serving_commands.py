@@ -271,7 +271,8 @@ def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
 @with_options(
     [DEVICE],
     of(TRAINING, "Step", "batch seq_len micro_batch framework recompute recompute_layers precision gradient_dtype "
-       "kernels attention_algorithm attention_implementation", attention_implementation="Its kernels (the fastest)."),
+       "kernels attention_algorithm attention_implementation measured",
+       attention_implementation="Its kernels (the fastest)."),
     of(TRAINING, "Devices", "count data_parallel shard nodes_per_token virtual_stages overlap",
        overlap="Collectives beside products: data, tensor, pipeline, context, experts, none (first four)."),
     LAYOUT._replace(

@@ -45,6 +45,7 @@ SAME = {
     "acceptance": "acceptance_rate accept_rate",
     "draft": "draft_model speculative_model",
     "price price_per_hour prices": "hourly_price price_per_hour prices cost_per_hour price_per_gpu_hour",
+    "measured": "tokens_per_second tokens_per_second_per_device tokens_per_second_per_gpu tps tgs tok_per_s",
     "micro_batch": "mbs micro_batch_size",
     # calls
     "q_len seq_len": "seqlen sequence_length seq_length seq",

@@ -328,11 +328,18 @@ def _times(plan: Plan) -> list[Row]:
         *_interval(plan.ttft_interval),
         *_drafts(plan),
         (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
+        *_shares(plan.decode),
         (f"TPOT with {_clients(plan)}", "-" if reached.tpot is None else seconds(reached.tpot)),
         *_interval(plan.tpot_interval),
         (f"attention overtakes the products in time, decode step at batch {together:,}", context),
         ("attention overtakes the products in FLOPs, prefill", _tokens(plan.prefill.model.attention_overtakes)),
     ]
+
+
+def _shares(step: StepTime) -> list[Row]:
+    """Return the share of communication in a step, of ranks that share it."""
+    share = step.communication_seconds / step.seconds
+    return [("  of it communication", f"{share:.1%}".replace("%", " %"))] if share else []
 
 
 def _tokens(context: int | None) -> str:

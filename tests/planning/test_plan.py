@@ -509,3 +509,13 @@ def test_one_output_token_has_no_time_per_token(engine):
     assert rows["tokens of cache that fit"] == f"{found.memory.tokens:,}"
     assert np.isnan(plan_array("llama-3.2-1b", "h100-sxm5", prompt=64, output=1, batch=4, engine=engine).tpot).all()
     assert type(found).from_dict(found.to_dict()) == found
+
+
+def test_a_plan_states_the_share_of_communication_in_a_step():
+    asked = {"prompt": 2048, "output": 256, "batch": 8}
+    shared = plan("llama-3.3-70b", "l40s", tp=4, **asked)
+    share = shared.decode.communication_seconds / shared.decode.seconds
+    (row,) = (line for line in str(shared).splitlines() if "of it communication" in line)
+    assert row.split()[-2:] == [f"{100 * share:.1f}", "%"]
+    assert 0.03 < share < 0.3
+    assert "of it communication" not in str(plan("llama-3.1-8b", "l40s", **asked))

@@ -459,3 +459,12 @@ def test_tokens_of_a_prompt_share_everything_but_attention() -> None:
 def test_tokens_of_a_prompt_beside_latents_are_refused() -> None:
     with pytest.raises(InputError, match="prompt_tokens: 8 given; allowed: 0, but for models with plain attention"):
         step("deepseek-v3", H100, kv_len=64, q_len=1, prompt_tokens=8)
+
+
+def test_a_step_states_the_experts_that_its_tokens_visit() -> None:
+    spread = step("qwen3-30b-a3b", "h100-sxm5", batch=64, q_len=1, kv_len=1024)
+    assert spread.experts_hit == pytest.approx(128 * (1 - (1 - 8 / 128) ** 64))
+    assert "experts of a layer that its tokens visit: 125.9" in str(spread)
+    routing = [64] * 8 + [0] * 120
+    assert step("qwen3-30b-a3b", "h100-sxm5", batch=64, q_len=1, kv_len=1024, routing=routing).experts_hit == 8
+    assert step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=64).experts_hit is None

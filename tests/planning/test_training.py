@@ -571,3 +571,17 @@ def test_devices_give_the_replicas() -> None:
                         ({"count": 16, "data_parallel": 4}, "allowed: 8, or one of both alone")):  # fmt: skip
         with pytest.raises(iomodel.InputError, match=says):
             iomodel.train_step("llama-3-8b", "h100-sxm5", **given, **asked)
+
+
+def test_a_measured_rate_has_its_utilisation():
+    asked = {"batch": 8, "count": 8, "seq_len": 8192}
+    predicted = iomodel.train_step("llama-3.1-8b", "h100-sxm5", **asked)
+    own = predicted.tokens_per_second_per_device
+    assert predicted.measured_mfu is None
+    measured = iomodel.train_step("llama-3.1-8b", "h100-sxm5", measured=own, **asked)
+    assert measured.measured_mfu == pytest.approx(predicted.mfu)
+    faster = iomodel.train_step("llama-3.1-8b", "h100-sxm5", measured=9800, **asked)
+    assert 0.49 < faster.measured_mfu < 0.61  # 51 to 58 GFLOP a token over 989 TFLOP/s
+    assert f"measured: 9,800, an MFU of {100 * faster.measured_mfu:.1f} %" in str(faster)
+    with pytest.raises(iomodel.errors.InputError, match=r"measured: -1 given; allowed: a number above 0"):
+        iomodel.train_step("llama-3.1-8b", "h100-sxm5", measured=-1, **asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack, get_args
 
@@ -19,6 +19,7 @@ from iomodel.planning.engines import as_engine
 from iomodel.planning.loaded_weights import as_backend, usual_backend
 from iomodel.planning.service_options import DEFAULTS, TimedStepOptions, takes
 from iomodel.planning.step.attention_clock import attention_clock
+from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send, with_nodes
@@ -142,7 +143,18 @@ def step(
         seconds=sum(part.seconds for part in parts),
         stage_seconds=longest,
         parts=parts,
+        experts_hit=_experts_hit(spec, sequences * queries + mixed, at.routing),
     )
+
+
+def _experts_hit(spec: ModelSpec, tokens: int, routing: Sequence[int] | None) -> float | None:
+    """Return the experts of a layer that the tokens visit: those of a routing, else those to expect."""
+    mlp = next((layer.mlp for layer in spec.counted if layer.mlp is not None and layer.mlp.experts), None)
+    if mlp is None:
+        return None
+    if routing is not None:
+        return float(sum(map(bool, routing)))
+    return approximate_experts_hit(mlp.experts, mlp.experts_per_token, tokens)
 
 
 def _types(spec: ModelSpec, device: Hardware, service: Mapping[str, Any]) -> dict[str, Any]:

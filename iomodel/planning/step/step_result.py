@@ -85,6 +85,9 @@ class StepTime(Result, Tabular):
         Time of the longest pipeline stage, the interval between steps of a full pipeline [s].
     parts : tuple of StepPart
         Parts of the step; their times sum to `seconds`.
+    experts_hit : float or None
+        Experts of a layer that the tokens of the step visit, as many as uniform routing leads to expect where none is
+        given [-]; None without experts.
     """
 
     derived = (
@@ -113,6 +116,7 @@ class StepTime(Result, Tabular):
     stage_seconds: float
     parts: tuple[StepPart, ...]
     prompt_tokens: int = 0
+    experts_hit: float | None = None
 
     def _of(self, kind: Kind) -> float:
         return sum(part.seconds for part in self.parts if part.kind == kind)
@@ -191,8 +195,12 @@ class StepTime(Result, Tabular):
             f"{self.q_len} new tokens, {self.kv_len} keys"
         )
         title += f"; {self.prompt_tokens:,} tokens of a prompt" if self.prompt_tokens else ""
-        table = Table.of(title, StepPart, self.parts)
-        return [table.with_rows([("all", "", "", *cells(self, columns_of(StepPart)[3:]))])]
+        table = Table.of(title, StepPart, self.parts).with_rows(
+            [("all", "", "", *cells(self, columns_of(StepPart)[3:]))]
+        )
+        if self.experts_hit is None:
+            return [table]
+        return [table, f"experts of a layer that its tokens visit: {self.experts_hit:,.1f}"]
 
 
 STREAMS = {"linear": "weights", "attention": "KV cache", "other": "activations"}

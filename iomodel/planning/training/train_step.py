@@ -17,6 +17,7 @@ from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
 from iomodel.nests.algorithm import Algorithm
 from iomodel.placement.implementations import implementation as find_implementation
+from iomodel.planning.checked_numbers import as_real
 from iomodel.planning.step.attention_clock import AttentionClock, PassClock, attention_clock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
@@ -53,6 +54,7 @@ def train_step(
     attention_algorithm: AlgorithmLike | None = None,
     attention_implementation: str | None = None,
     nodes_per_token: int | None = None,
+    measured: float | None = None,
     parameters: Parameters = DEFAULT,
 ) -> TrainingStep:
     """Estimate the time and the memory of one training step with Adam.
@@ -116,6 +118,8 @@ def train_step(
     nodes_per_token : int, optional
         Most nodes whose experts a token visits, as node-limited routing sets (4 in DeepSeek-V3): its row then crosses
         the network once for each, and in fp8 at that precision (DeepEP). By default it crosses once for each expert.
+    measured : float, optional
+        A measured rate of one device, whose utilisation is told beside the predicted one [tokens/s].
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
@@ -138,6 +142,8 @@ def train_step(
     >>> step = train_step("llama-3-8b", "h100-sxm5", **asked)
     >>> 0.3 < step.mfu < 0.6, step.fits
     (True, True)
+    >>> round(train_step("llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, measured=9800).measured_mfu, 2)
+    0.51
     """
     spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
@@ -217,6 +223,7 @@ def train_step(
         breakdown=FrozenDict(longest),
         memory=max(memories, key=lambda memory: memory.total),
         model_flops=3 * flops * micro_batches * replicas,
+        measured=None if measured is None else as_real("measured", measured),
     )
 
 

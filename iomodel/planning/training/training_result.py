@@ -51,9 +51,11 @@ class TrainingStep(Result, Tabular):
         FLOPs of the model on all devices: three times the products and visible pairs of the forward pass [FLOP].
     left_out : tuple of str
         Effects omitted.
+    measured : float or None
+        The measured rate of one device, if given [tokens/s].
     """
 
-    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "fits")
+    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "measured_mfu", "fits")
 
     model: ModelSpec
     hardware: Hardware
@@ -79,6 +81,7 @@ class TrainingStep(Result, Tabular):
     left_out: tuple[str, ...] = LEFT_OUT
     recompute_layers: int | None = None
     copies: bool = False
+    measured: float | None = None
 
     @property
     def devices(self) -> int:
@@ -99,7 +102,20 @@ class TrainingStep(Result, Tabular):
     @property
     def mfu(self) -> float:
         """FLOPs of the model over the time, as a share of the devices' peak in the precision [-]."""
-        return self.model_flops / self.seconds / self.devices / rates(self.hardware, self.precision).peak
+        return self._mfu_at(self.tokens_per_second_per_device)
+
+    @property
+    def measured_mfu(self) -> float | None:
+        """The same at the measured rate [-]; None without one."""
+        return None if self.measured is None else self._mfu_at(self.measured)
+
+    @property
+    def flops_per_token(self) -> float:
+        """FLOPs of the model for one trained token [FLOP]."""
+        return self.model_flops / (self.batch * self.seq_len)
+
+    def _mfu_at(self, rate: float) -> float:
+        return rate * self.flops_per_token / rates(self.hardware, self.precision).peak
 
     @property
     def fits(self) -> bool | None:
@@ -122,9 +138,14 @@ class TrainingStep(Result, Tabular):
         parts = {name: size for name, size in self.memory.to_dict().items() if name != "total"}
         sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", self.memory.total))]
         flops = f"FLOPs of the model in a step, on all devices: {self.model_flops:.4g}"
+        flops += f"; for a token: {self.flops_per_token:.4g}"
+        rate = f"tokens/s of a device: {self.tokens_per_second_per_device:,.0f}"
+        if self.measured_mfu is not None:
+            rate += f"; measured: {self.measured:,.0f}, an MFU of {100 * self.measured_mfu:.1f} %"
         return [
             Table(title, ("cause", ">time [s]"), [*times, ("all", f"{self.seconds:,.4f}")]),
             Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
+            rate,
             flops,
         ]
 
