@@ -11,7 +11,8 @@ from iomodel.cli import call_commands as calls
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.call_commands import timed_tiles
-from iomodel.cli.common_options import DEVICE, Json
+from iomodel.cli.common_options import DEVICE, Json, devices_of
+from iomodel.cli.common_options import DEVICES as SEVERAL
 from iomodel.cli.documented import given, of
 from iomodel.cli.numbers import sizes
 from iomodel.cli.output import emit
@@ -62,16 +63,24 @@ def _root(context: typer.Context) -> None:
 
 
 @plot.command()
-@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
+@with_options(WORKLOAD, [SEVERAL, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
-    """Draw estimates under the roofs of a device.
+    """Draw estimates under the roofs of a device, or of several.
 
     Example:
       iomodel plot roofline flash2 flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --out roofline.svg
     """
     from iomodel.plots import roofline as draw
 
-    _drawn("roofline", arguments, json, lambda: draw(_estimates(algorithms, arguments), arguments["hardware"]))
+    devices = devices_of(arguments)
+    if not devices:
+        require(arguments, ("hardware",))
+
+    def picture() -> Any:
+        each = [{**arguments, "hardware": device} for device in devices]
+        return draw([known for one in each for known in _estimates(algorithms, one)], devices)
+
+    _drawn("roofline", arguments, json, picture)
 
 
 @plot.command()

@@ -71,7 +71,7 @@ def respelled(words: Sequence[str], parameters: Collection[Any]) -> list[str]:
         elif key in OFFSETS and OFFSETS[key] in options and (key not in LISTED or _with_keys(words)):
             written += [OFFSETS[key], _lengths(key, value if equals else rest.pop() if rest else "")]
         elif key in LISTED and "--document-lengths" in options:
-            written += ["--document-lengths", _lengths(key, value if equals else rest.pop() if rest else "")]
+            written += ["--document-lengths", _lengths(key, value if equals else rest.pop() if rest else "", True)]
         elif key in SLIDING and "--window-left" in options:
             written += _window(key, value if equals else rest.pop() if rest else "")
         elif key in VALUED and VALUED[key][0] in options:
@@ -115,8 +115,8 @@ def _together(key: str, value: str, places: Sequence[str]) -> list[str]:
     return [word for pair in zip(places, sizes, strict=False) for word in pair]
 
 
-def _lengths(key: str, value: str) -> str:
-    """Return the lengths between offsets.
+def _lengths(key: str, value: str, alone: bool = False) -> str:
+    """Return the lengths between offsets; those of empty documents are left out where no other list goes with them.
 
     >>> _lengths("cu_seqlens", "0,512,1536")
     '512,1024'
@@ -126,7 +126,8 @@ def _lengths(key: str, value: str) -> str:
     offsets = re.split(r"[,\s]+", value.strip("[] "))
     if not all(map(str.isdecimal, offsets)):
         raise InputError(f"{key}: {shown(value)} given; allowed: offsets from 0, such as 0,512,1536")
-    return ",".join(map(str, lengths_of(key, list(map(int, offsets)))))
+    lengths = lengths_of(key, list(map(int, offsets)))
+    return ",".join(map(str, filter(None, lengths) if alone else lengths))
 
 
 def _window(key: str, value: str) -> list[str]:

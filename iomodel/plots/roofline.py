@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -145,24 +145,27 @@ def roofs(hardware: Hardware | str, dtype: str = "bf16") -> Roofs:
 
 
 def roofline(
-    points: Estimate | Point | Iterable[Estimate | Point], hardware: Hardware | str, dtype: str | None = None
+    points: Estimate | Point | Iterable[Estimate | Point],
+    hardware: Hardware | str | Sequence[Hardware | str],
+    dtype: str | None = None,
 ) -> Figure:
-    """Draw algorithms under the roofs of a device.
+    """Draw algorithms under the roofs of a device, or of several.
 
     Parameters
     ----------
     points : Estimate, Point or several of them
         Points to draw. An estimate is marked at the DRAM traffic behind its time, with a bar from the most to the least
         traffic that the L2 cache may leave. Where the bar crosses a roof, the rate requires hits in the L2 cache.
-    hardware : Hardware or str
+    hardware : Hardware or str, or a sequence of them
         The device. HBM bandwidth and the peak of the data type are required; L2 and a measured GEMM are drawn if known.
+        Several devices have a colour each, without these two.
     dtype : str, optional
         Data type of the peak; by default that of the estimates, or bf16 without estimates.
 
     Raises
     ------
     UnknownNameError, SpecError, InputError
-        A name is unknown; the device lacks a figure; the estimates are for another device or for several data types;
+        A name is unknown; the device lacks a figure; the estimates are for other devices or for several data types;
         matplotlib is missing.
 
     Examples
@@ -174,19 +177,29 @@ def roofline(
     wrong = next((entry for entry in entries if not isinstance(entry, Point) and not is_estimate(entry)), None)
     if wrong is not None:
         raise InputError(f"points: {shown(wrong)} given; allowed: iomodel.estimate(...) or plots.Point(...)")
-    limits = roofs(hardware, _dtype(entries, dtype))
-    _same_device(entries, limits)
-    drawn = [_point(entry) for entry in entries]
+    devices = [hardware] if isinstance(hardware, Hardware | str) else list(hardware)
+    every = [roofs(device, _dtype(entries, dtype)) for device in devices]
+    if not every:
+        raise InputError("hardware: none given; allowed: a device, or several")
+    _of_devices(entries, every)
+    drawn = [_point(entry, len(every) > 1) for entry in entries]
     call = common_call(entry for entry in entries if not isinstance(entry, Point))
-    line = f"{call or limits.dtype}; {labels.RIDGE} at {limits.ridge:,.0f} FLOP/B"
-    picture, axes = drawing(f"Roofline of {limits.device}", line)
-    low = min([limits.ridge / 30, *(entry.ends[0] / 3 for entry in drawn)])
-    high = max([limits.ridge * 30, *(entry.ends[1] * 12 for entry in drawn)])
-    bottom = min([limits.at(low), *(entry.flops_per_second / 2 for entry in drawn)])
-    top = 2.2 * max([float(limits.peak.value), *(entry.flops_per_second for entry in drawn)])
+    ridges = " and ".join(f"{limits.ridge:,.0f}" for limits in every)
+    line = f"{call or every[0].dtype}; {labels.RIDGE} at {ridges} FLOP/B"
+    picture, axes = drawing(f"Roofline of {' and '.join(limits.device for limits in every)}", line)
+    low = min([*(limits.ridge / 30 for limits in every), *(entry.ends[0] / 3 for entry in drawn)])
+    high = max([*(limits.ridge * 30 for limits in every), *(entry.ends[1] * 12 for entry in drawn)])
+    bottom = min([*(limits.at(low) for limits in every), *(entry.flops_per_second / 2 for entry in drawn)])
+    top = 2.2 * max([*(float(limits.peak.value) for limits in every), *(entry.flops_per_second for entry in drawn)])
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(bottom, top))
     _axis_labels(axes)
-    _draw_roofs(axes, limits, low, high, [point.intensity for point in drawn])
+    taken = [point.intensity for point in drawn]
+    if len(every) == 1:
+        _draw_roofs(axes, every[0], low, high, taken)
+    else:
+        for number, limits in enumerate(every):
+            alone = replace(limits, bandwidths=FrozenDict({"HBM": limits.bandwidths["HBM"]}), attained=None)
+            _draw_roofs(axes, alone, low, high, taken, COLOURS[number % len(COLOURS)], f"{limits.device}, ")
     _draw_points(axes, drawn)
     if drawn:
         legend(picture, 1)
@@ -200,20 +213,23 @@ def _dtype(entries: Sequence[Any], dtype: str | None) -> str:
     return dtype or (known[0] if known else "bf16")
 
 
-def _same_device(entries: Sequence[Any], limits: Roofs) -> None:
-    other = next((entry.hardware.name for entry in entries if not isinstance(entry, Point)
-                  and entry.hardware.name != limits.device), None)  # fmt: skip
+def _of_devices(entries: Sequence[Any], every: Sequence[Roofs]) -> None:
+    known = [limits.device for limits in every]
+    estimated = (entry.hardware.name for entry in entries if not isinstance(entry, Point))
+    other = next((name for name in estimated if name not in known), None)
     if other is not None:
-        raise InputError(f"hardware: {limits.device} given with an estimate for {other}; allowed: the same device")
+        given = " and ".join(known)
+        raise InputError(f"hardware: {given} given with an estimate for {other}; allowed: the same device")
 
 
-def _point(entry: Any) -> Point:
+def _point(entry: Any, named: bool) -> Point:
     if isinstance(entry, Point):
         return entry
     least, most = entry.dram_bytes
     at, useful = entry.intensity, entry.flops_per_second * entry.seconds
     ends = (min(useful / most, at), max(useful / least, at))
     label = f"{name_of(entry)}, bound by {words.resource(entry.bound)}"
+    label = f"{entry.hardware.name}: {label}" if named else label
     return Point(label, at, entry.flops_per_second, ends if ends[1] > MARK * ends[0] else None)
 
 
@@ -229,24 +245,28 @@ def _axis_labels(axes: Any) -> None:
     axes.set_ylabel("rate [TFLOP/s]", fontsize=10)
 
 
-def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float, taken: Sequence[float]) -> None:
+def _draw_roofs(
+    axes: Any, limits: Roofs, low: float, high: float, taken: Sequence[float], ink: str = "black", owner: str = ""
+) -> None:
     """Draw the roofs with their names: DRAM's below its slope, away from the points, and others above theirs."""
     peak = float(limits.peak.value)
     for name, quantity in limits.bandwidths.items():
         slope = float(quantity.value)
         style = {"linewidth": 1.8, "zorder": 3} if name == "HBM" else {"linewidth": 1.0, "linestyle": "--"}
         ends = [low, peak / slope, max(peak / slope, limits.ridge)]
-        axes.plot(ends, [min(peak, slope * at) for at in ends], color="black", gid=f"roof {name}", **style)
+        axes.plot(ends, [min(peak, slope * at) for at in ends], color=ink, gid=f"roof {name}", **style)
         below = name == "HBM"
-        shares = (0.12, 0.3, 0.5, 0.68) if below else (0.85,)
+        shares = (0.12, 0.3, 0.5, 0.68)[: 3 if owner else 4] if below else (0.85,)
         places = [low * (ends[1] / low) ** share for share in shares]
         at = max(places, key=lambda place: min([abs(log(place / point)) for point in taken], default=0.0))
         text = {"ha": "left", "va": "top"} if below else {"ha": "right", "va": "bottom"}
-        axes.annotate(f"{words.resource(name.lower())} {quantity}", (at, at * slope), fontsize=8, gid=f"name {name}",
+        said = f"{owner}{words.resource(name.lower())} {quantity}"
+        axes.annotate(said, (at, at * slope), fontsize=8, gid=f"name {name}", color=ink,
                       xytext=(5, -3) if below else (-5, 3), textcoords="offset points", **text)  # fmt: skip
-    axes.plot([limits.ridge, high], [peak, peak], color="black", linewidth=1.8, zorder=3, gid="roof peak")
+    axes.plot([limits.ridge, high], [peak, peak], color=ink, linewidth=1.8, zorder=3, gid="roof peak")
     label = {"textcoords": "offset points", "ha": "right", "fontsize": 8}
-    axes.annotate(f"{limits.dtype} peak {limits.peak}", (high, peak), xytext=(-4, 4), va="bottom", **label)
+    said = f"{owner}{limits.dtype} peak {limits.peak}"
+    axes.annotate(said, (high, peak), xytext=(-4, 4), va="bottom", color=ink, **label)
     if limits.attained is not None:
         attained = float(limits.attained.value)
         start = attained / float(limits.bandwidths["HBM"].value)
@@ -254,7 +274,7 @@ def _draw_roofs(axes: Any, limits: Roofs, low: float, high: float, taken: Sequen
         axes.annotate(
             f"measured GEMM {limits.attained}", (high, attained), xytext=(-4, -4), va="top", color=GREY, **label
         )
-    axes.plot([limits.ridge], [peak], "o", color="white", markeredgecolor="black", markersize=6, gid="ridge", zorder=3)
+    axes.plot([limits.ridge], [peak], "o", color="white", markeredgecolor=ink, markersize=6, gid="ridge", zorder=3)
 
 
 def _draw_points(axes: Any, points: Sequence[Point]) -> None:

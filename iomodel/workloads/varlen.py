@@ -88,7 +88,7 @@ class VarlenAttention(Call, Mixed):
         block_table: Any = None,
         **fields: Any,
     ) -> Self:
-        """Build a call from the arrays that kernels for packed sequences take.
+        """Build a call from the arrays that kernels for packed sequences take; sequences without a query are left out.
 
         Parameters
         ----------
@@ -105,19 +105,28 @@ class VarlenAttention(Call, Mixed):
         Raises
         ------
         InputError
-            Lengths do not grow, both arrays of keys are given, or a table of blocks is too small for the keys.
+            Lengths shrink, both arrays of keys are given, or a table of blocks is too small for the keys.
 
         Examples
         --------
         >>> w = VarlenAttention.of_offsets([0, 1, 2], seqused_k=[900, 17], head_dim=64)
         >>> w.q_lens, w.kv_lens
         ((1, 1), (900, 17))
+        >>> VarlenAttention.of_offsets([0, 128, 128, 512], head_dim=64).q_lens
+        (128, 384)
         """
         if cu_seqlens_k is not None and seqused_k is not None:
             raise InputError("seqused_k: given beside cu_seqlens_k; allowed: one of the two")
         q_lens = lengths_of("cu_seqlens_q", cu_seqlens_q)
         keys = seqused_k if cu_seqlens_k is None else lengths_of("cu_seqlens_k", cu_seqlens_k)
-        call = cls(q_lens=q_lens, **({} if keys is None else {"kv_lens": keys}), **fields)
+        seen = [place for place, length in enumerate(q_lens) if length]
+        keys, block_table = (
+            [each[place] for place in seen]
+            if hasattr(each, "__len__") and len(each) == len(q_lens) > len(seen)
+            else each
+            for each in (keys, block_table)
+        )
+        call = cls(q_lens=[q_lens[place] for place in seen], **({} if keys is None else {"kv_lens": keys}), **fields)
         if block_table is not None:
             call._check_blocks(block_table)
         return call

@@ -40,6 +40,7 @@ ACCEPTED = {
     "plan llama-3-8b --system-prompt-tokens 6000": "plan llama-3-8b --shared-tokens 6000",
     f"cost flash2 {CALL} --sliding-window 4096": f"cost flash2 {CALL} --window-left 4095 --window-right 0",
     "tiles flash2 --cu-seqlens 0,512,1536": "tiles flash2 --document-lengths 512,1024",
+    "tiles flash2 --cu-seqlens 0,512,512,1536": "tiles flash2 --document-lengths 512,1024",
     f"cost flash2 {CALL} --causal": f"cost flash2 {CALL} --mask causal",
     "diagnose flash2 --seconds 1ms": "diagnose flash2 --time 1ms",
     # of our own

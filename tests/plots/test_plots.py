@@ -671,3 +671,23 @@ def test_a_crossover_over_lengths_names_no_length() -> None:
     pair = ["standard", ("flash2", {"block_q": 64, "block_kv": 32})]
     picture = plots.crossover(iomodel.crossovers(pair, head, limit=256))
     assert "1 head, as many keys as queries, d = 64" in picture.caption
+
+
+def test_a_roofline_of_several_devices_has_the_roofs_of_each() -> None:
+    a100, h100 = Stub(), Stub(hardware=iomodel.hardware("h100-sxm5"))
+    picture = plots.roofline([a100, h100], [GPU, "h100-sxm5"])
+    (axes,) = picture.axes
+    peaks = [line.get_ydata()[0] for line in axes.get_lines() if line.get_gid() == "roof peak"]
+    assert peaks == [float(plots.roofs(name).peak.value) for name in (GPU, "h100-sxm5")]
+    inks = {line.get_color() for line in axes.get_lines() if line.get_gid() == "roof peak"}
+    assert len(inks) == 2
+    told = [text.get_text() for text in picture.legends[0].get_texts()]
+    assert all(stub.hardware.name in line for stub, line in zip((a100, h100), told, strict=True))
+    with pytest.raises(iomodel.errors.InputError, match="given with an estimate for NVIDIA H100 SXM5 80GB"):
+        plots.roofline([a100, h100], GPU)
+
+
+def test_a_roofline_of_several_devices_is_drawn_by_one_command(tmp_path: Path) -> None:
+    line = "plot roofline flash2 --q-len 1024 --head-dim 64 --dtype fp16 --hardware t4 --hardware h100-sxm5 --out"
+    assert main([*line.split(), str(tmp_path / "two.png")]) == 0
+    assert (tmp_path / "two.png").stat().st_size > 0

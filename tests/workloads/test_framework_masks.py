@@ -69,8 +69,8 @@ def test_a_mask_of_other_values_is_refused(given, message):
         BlockMask.of(given)
 
 
-@pytest.mark.parametrize("offsets", [[1, 2], [0], [0, 3, 3], [0, -1], "01", [0, 1.5], None])
-def test_offsets_that_do_not_grow_are_refused(offsets):
+@pytest.mark.parametrize("offsets", [[1, 2], [0], [0, 3, 2], [0, 0], [0, -1], "01", [0, 1.5], None])
+def test_offsets_that_shrink_are_refused(offsets):
     with pytest.raises(InputError, match="cu_seqlens"):
         Documents.of_offsets(offsets)
     with pytest.raises(InputError, match="cu_seqlens_q"):
@@ -99,3 +99,27 @@ def test_a_block_table_has_pages_for_all_keys():
 def test_keys_are_given_once():
     with pytest.raises(InputError, match="seqused_k: given beside cu_seqlens_k"):
         VarlenAttention.of_offsets([0, 1], [0, 1], [1], head_dim=8)
+
+
+def test_empty_sequences_among_offsets_change_no_count():
+    tiles = {"block_q": 64, "block_kv": 64}
+    packed = [0, 128, 128, 512]
+    for whole, part in [
+        (
+            VarlenAttention.of_offsets(packed, head_dim=64, mask="causal"),
+            VarlenAttention(q_lens=[128, 384], head_dim=64, mask="causal"),
+        ),
+        (
+            VarlenAttention.of_offsets(packed, seqused_k=[200, 7, 500], head_dim=64, page_size=16,
+                                               block_table=[[*range(32)], [-1] * 32, [*range(32)]]),
+            VarlenAttention(q_lens=[128, 384], kv_lens=[200, 500], head_dim=64, page_size=16),
+        ),
+        (
+            Attention(q_len=512, head_dim=64, mask=Documents.of_offsets(packed, causal=True)),
+            Attention(q_len=512, head_dim=64, mask=Documents([128, 384], causal=True)),
+        ),
+    ]:  # fmt: skip
+        assert whole == part
+        assert cost("flash2", whole, tiles) == cost("flash2", part, tiles)
+    with pytest.raises(InputError, match="cu_seqlens: 0 given last"):
+        Documents.of_offsets([0, 0])

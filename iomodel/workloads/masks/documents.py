@@ -32,12 +32,14 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
 
 
 def lengths_of(field: str, offsets: Any) -> list[int]:
-    """Return the differences of cumulative lengths, from 0 on; InputError names the field.
+    """Return the differences of cumulative lengths, from 0 on, empty ones too; InputError names the field.
 
     >>> lengths_of("cu_seqlens_q", [0, 2, 2])
+    [2, 0]
+    >>> lengths_of("cu_seqlens_q", [0, 2, 1])
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: cu_seqlens_q: 2 given after 2; allowed: lengths added up, from 0 on, such as [0, 3, 8]
+    iomodel.errors.InputError: cu_seqlens_q: 1 given after 2; allowed: lengths added up, from 0 on, such as [0, 3, 8]
     """
     wanted = "allowed: lengths added up, from 0 on, such as [0, 3, 8]"
     values = offsets.tolist() if hasattr(offsets, "tolist") else offsets
@@ -47,8 +49,10 @@ def lengths_of(field: str, offsets: Any) -> list[int]:
     if ends[0]:
         raise InputError(f"{field}: {ends[0]} given first; {wanted}")
     for before, after in pairwise(ends):
-        if after <= before:
+        if after < before:
             raise InputError(f"{field}: {after} given after {before}; {wanted}")
+    if not ends[-1]:
+        raise InputError(f"{field}: {ends[-1]} given last; {wanted}")
     return [after - before for before, after in pairwise(ends)]
 
 
@@ -91,10 +95,12 @@ class Documents(Tabulated):
     def of_offsets(cls, cu_seqlens: Sequence[int] | NDArray[Any], causal: bool = False) -> Documents:
         """Build the mask from cumulative lengths, as kernels take them for packed sequences (`cu_seqlens`).
 
-        >>> Documents.of_offsets([0, 3, 8]).lengths
+        Empty documents are left out.
+
+        >>> Documents.of_offsets([0, 3, 3, 8]).lengths
         (3, 5)
         """
-        return cls(lengths_of("cu_seqlens", cu_seqlens), causal)
+        return cls([*filter(None, lengths_of("cu_seqlens", cu_seqlens))], causal)
 
     @cached_property
     def total(self) -> int:
