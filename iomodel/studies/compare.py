@@ -18,7 +18,7 @@ from iomodel.counting.requirements import check_numbers
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, UnknownKeywordError, UnknownNameError, shown
-from iomodel.nests.implementation import TEXTBOOK
+from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.budget import Budget, BudgetOptions, budget_in, budget_of, takes_budget
 from iomodel.placement.implementations import named
 from iomodel.solving.answer import answer
@@ -53,13 +53,13 @@ def by_time(questions: Sequence[Question], others: Sequence[Absent] = ()) -> Com
             if all(_told(answer) != _told(other) for other in estimates):
                 estimates.append(answer)
         except InfeasibleError as error:
-            absent.append(Absent(name, device.label, str(error), error.least))
+            absent.append(Absent(name, device.label, str(error), error.least, implementation=_asked(question)))
             if not question.algorithm.approximates:
                 least.append(error)
         except InputError as error:
             if question.implementation is None or _runs(question):
                 raise
-            absent.append(Absent(name, device.label, str(error), runs=False))
+            absent.append(Absent(name, device.label, str(error), runs=False, implementation=_asked(question)))
             refused.append(error)
     inexact = approximations(question.name for question in questions)
     if all(candidate.algorithm in inexact for candidate in estimates):
@@ -245,6 +245,12 @@ def contenders(
     obstacles = [(each, _covered(each) or _unmet(each)) for each in (*chosen, *exact.values())]
     absent = {name_of(each.algorithm): _absent(each, reason) for each, reason in obstacles if reason} if listed else {}
     return [each for each in chosen if _unmet(each) is None], tuple(absent.values())
+
+
+def _asked(question: Question) -> str | None:
+    """Return the name of the kernels that were asked for, if any were."""
+    wanted = question.implementation
+    return wanted.name if isinstance(wanted, Implementation) else wanted
 
 
 def _absent(question: Question, reason: str) -> Absent:

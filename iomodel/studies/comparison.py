@@ -58,6 +58,8 @@ class Absent(Record):
         False where no kernel runs the call on the device.
     defined : bool
         False where the algorithm is not defined for the call, such as for its mask.
+    implementation : str or None
+        The kernels that were asked for, if any were.
     """
 
     algorithm: str | None
@@ -66,6 +68,7 @@ class Absent(Record):
     least: int | None = None
     runs: bool = True
     defined: bool = True
+    implementation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -217,9 +220,9 @@ class Comparison(Result):
         rows += [tuple(one.missing(self, absent) for one in columns) for absent in missing]
         notes = footnotes(self.approximates)
         notes += [
-            f"{one.algorithm or one.hardware}: {one.reason}"
+            f"{one.implementation or one.algorithm or one.hardware}: {one.reason}"
             for one in self.absent
-            if one.algorithm is None or not one.defined
+            if one.algorithm is None or not one.defined or (one.implementation and not one.runs)
         ]
         timed = [answer for answer in self.answers if isinstance(answer, Estimate)]
         trusted = [
@@ -338,7 +341,7 @@ def _tiles(comparison: Comparison, answer: Answer) -> str:
 
 
 def _no_kernel(_: Comparison, absent: Absent) -> str:
-    return "" if absent.runs or not absent.defined else "no kernel"
+    return "" if absent.runs or not absent.defined else f"no {absent.implementation or 'kernel'}"
 
 
 def _unfit(comparison: Comparison, absent: Absent) -> str:

@@ -259,3 +259,14 @@ def test_a_ratio_is_that_to_the_best_of_the_exact_algorithms(asked: dict[str, An
     assert max(own) > best
     assert [found.relative(answer) for answer in found.answers] == pytest.approx([one / best for one in own])
     assert own == sorted(own)
+
+
+def test_kernels_that_do_not_run_are_named_with_their_reason():
+    call = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    compared = iomodel.compare(call, "rtx-pro-6000", algorithms=["fa3", "fa4", "flash2"])
+    absent = {one.implementation: one for one in compared.absent}
+    assert absent.keys() == {"flash-attention-3", "flash-attention-4"}
+    told = " ".join(str(compared).split())
+    for name, one in absent.items():
+        assert f"no {name}" in told
+        assert " ".join(f"{name}: {one.reason}".split()) in told
