@@ -230,10 +230,15 @@ OF_LOSS = [
     option("vocab_size", "Words of a vocabulary; with it, a cross-entropy in place of a layer.", "Cross-entropy"),
     switch("gradients", "Make dX and dW with the losses.", "Cross-entropy"),
 ]
+SECOND_WIDTHS = {
+    "others": "the width of V in append, of a row of angles in rotary, of K and of V in rotary_append; the experts of "
+    "a token in combine_experts",
+    "angles": "the width of a row of angles in rotary_append",
+}
+"""Widths of kernels of rows beside that of a row, with their meaning."""
 OF_ROWS = [
     option("channels", "Width of a row of copy, add, softmax, norm, activation and other kernels of rows.", "Rows"),
-    option("others", "A second width of such a kernel, as of V in append (1).", "Rows"),
-    option("angles", "Width of the angles in rotary_append (1).", "Rows"),
+    *(option(name, f"Of some of them {meaning}.", "Rows") for name, meaning in SECOND_WIDTHS.items()),
 ]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),

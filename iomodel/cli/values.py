@@ -11,7 +11,7 @@ from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.documented import given
 from iomodel.cli.masks import BELONGS, mask
 from iomodel.cli.numbers import integer, integers, pairs, real
-from iomodel.cli.shared_options import LAUNCHED, OF_LAYER, OF_RECURRENCE, TILE
+from iomodel.cli.shared_options import LAUNCHED, OF_LAYER, OF_RECURRENCE, SECOND_WIDTHS, TILE
 from iomodel.counting.options import known_options
 from iomodel.errors import InputError
 from iomodel.errors.synonyms import same
@@ -47,7 +47,7 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     if answers in UNMASKED:
         return _unmasked(UNMASKED[answers], arguments)
     if answers == Elementwise.operation:
-        return _unmasked(Elementwise, arguments)
+        return _of_rows(str(algorithm), arguments)
     if answers == "attention" and any(_typed(arguments, name) for name in ("q_len", "q_lens", "head_dim")):
         _own_fields(str(algorithm), arguments)
         return _call(arguments, algorithm)
@@ -57,6 +57,18 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     }
     nearest = max(own, key=own.__getitem__)
     return _unmasked(nearest, arguments) if own[nearest] else _call(arguments)
+
+
+def _of_rows(algorithm: str, arguments: Arguments) -> Workload:
+    """Build the rows of a kernel; raise InputError for a width that is not given and that its traffic depends on."""
+    from iomodel.counting.cost import cost
+
+    rows = _unmasked(Elementwise, arguments)
+    for name in SECOND_WIDTHS:
+        wider = rows.model_copy(update={name: 2})
+        if not _typed(arguments, name) and cost(algorithm, wider).hbm_bytes != cost(algorithm, rows).hbm_bytes:
+            raise InputError(f"{name}: not given, but {algorithm} has it; allowed: {SECOND_WIDTHS[name]}")
+    return rows
 
 
 def _own_fields(algorithm: str, arguments: Arguments) -> None:

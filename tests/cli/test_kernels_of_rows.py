@@ -48,3 +48,20 @@ def test_names_of_other_libraries_are_hinted(answer: Answer) -> None:
     assert "did you mean 'norm'?" in answer("cost rmsnorm --rows 4")
     assert "a kernel of rows; allowed: rows, channels" in answer("cost add --rows 4 --q-len 5")
     assert "copy" in answer("algorithms").rpartition("kernels of rows")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ("rotary --channels 5120", "others: not given, but rotary has it; allowed: the width of V in append, of a row"),
+        ("append --channels 1024", "others: not given, but append has it"),
+        ("rotary_append --channels 4096 --others 1024", "angles: not given, but rotary_append has it"),
+    ],
+)
+def test_a_second_width_of_a_kernel_of_rows_has_no_stand_in(answer: Answer, words: str, field: str) -> None:
+    assert field in answer(f"cost {words} --rows 8192")
+
+
+def test_a_rotation_is_counted_with_its_table(answer: Answer) -> None:
+    words = "cost rotary --rows 8192 --channels 5120 --others 128 --json"
+    assert json.loads(answer(words))["hbm_bytes"] == 2 * 8192 * 5120 * 2 + 8192 * 128 * 4
