@@ -11,6 +11,8 @@ from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.mask_kind import PAGES
 from iomodel.errors import InputError
 from iomodel.workloads.call import Mask
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.masks.spans import band_of
 from iomodel.workloads.window import Window
 
@@ -46,6 +48,34 @@ def visible_tiles(mask: Mask, lengths: tuple[int, int], tiles: tuple[int, int], 
         _clipped_sum(1, width, 1, min(live * u, rows) + last * group + width - 1, most),
     ]
     return sum(stops) - _clipped_sum(live, width, u, first * group, most) if live else 0
+
+
+def masked_tiles(mask: Mask, lengths: tuple[int, int], tiles: tuple[int, int], group: int = 1) -> int | None:
+    """Count the pairs of tiles with a visible and a hidden pair, in which a kernel applies the mask [-].
+
+    None with more query tiles than are walked one by one.
+
+    >>> masked_tiles("causal", (512, 512), (128, 128)), masked_tiles("full", (512, 512), (128, 128))
+    (4, 0)
+    """
+    (q_len, kv_len), (u, v) = lengths, tiles
+    rows, keys = -(-q_len * group // u), -(-kv_len // v)
+    if rows > MOST_TILES:
+        return None
+    seen = visible_tiles(mask, lengths, tiles, group)
+    if isinstance(mask, BlockMask):
+        hidden = mask.model_copy(update={"blocks": ~mask.blocks})
+        return seen + visible_tiles(hidden, lengths, tiles, group) - rows * keys
+    number = np.arange(rows, dtype=object if q_len * group + kv_len > 2**40 else np.int64)
+    first, last = number * u // group, (np.minimum((number + 1) * u, q_len * group) - 1) // group
+    band = band_of(mask, q_len, kv_len)
+    if isinstance(mask, Documents):
+        (start, _), (_, stop) = mask.ranges(last), mask.ranges(first)
+    else:
+        assert band is not None
+        (start, _), (_, stop) = band.span(last, last, kv_len), band.span(first, first, kv_len)
+    whole = np.where(stop >= kv_len, keys, stop // v) - -(-start // v)
+    return seen - int(np.maximum(0, whole).sum())
 
 
 def _clipped_sum(count: int, divisor: int, slope: int, offset: int, most: int) -> int:

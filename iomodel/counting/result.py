@@ -98,7 +98,7 @@ class Cost(Counts[int], Result):
 
     def _tile_counts(self) -> list[tuple[str, str, str]]:
         """Count the tiles along the queries and along the keys of an attention call, and those that the mask leaves."""
-        from iomodel.counting.enumerated import visible_tiles
+        from iomodel.counting.enumerated import masked_tiles, visible_tiles
 
         call, sizes = self.workload, self.tiles
         if not isinstance(call, Attention) or not {"block_q", "block_kv"} <= sizes.keys():
@@ -106,9 +106,11 @@ class Cost(Counts[int], Result):
         group = call.group if self.options.get("packed") else 1
         along = ("query tiles (T_r)", call.q_len * group, "block_q"), ("key tiles (T_c)", call.kv_len, "block_kv")
         counts = {label: -(-length // sizes[name]) for label, length, name in along}
-        seen = visible_tiles(call.mask, (call.q_len, call.kv_len), (sizes["block_q"], sizes["block_kv"]), group)
+        asked = call.mask, (call.q_len, call.kv_len), (sizes["block_q"], sizes["block_kv"]), group
+        seen, masked = visible_tiles(*asked), masked_tiles(*asked)
         rows = [(label, f"{count:,}", "-") for label, count in counts.items()]
-        return [*rows, ("T_r x T_c with a visible pair", f"{seen:,}", f"of {prod(counts.values()):,}")]
+        rows.append(("T_r x T_c with a visible pair", f"{seen:,}", f"of {prod(counts.values()):,}"))
+        return rows if masked is None else [*rows, ("  of these with a hidden pair, masked", f"{masked:,}", "-")]
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

@@ -104,7 +104,7 @@ def _of_keys(bound: BoundCall, least: Bound) -> int | None:
 
 def _beside(bound: BoundCall) -> Mapping[str, int]:
     """Measure the inputs of a forward call of attention other than Q, K and V, over all sequences [B]."""
-    if not isinstance(bound.workload, Call) or bound.workload.direction != "forward":
+    if bound.kind.operation != "attention" or bound.kind.direction != "forward":
         return FrozenDict()
     names, formulas = _inputs(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers)
     calls = bound.workload.sequences if isinstance(bound.workload, Mixed) else [bound.workload.longest]

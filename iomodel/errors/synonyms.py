@@ -140,7 +140,8 @@ LIKELY = {
     "json": "format as_json",
     "memory_utilization": "mem_fraction_static memory_fraction",
     "standard tiled_query": "naive vanilla unfused math textbook eager",
-    "flash2 flash3": "flash_attention flashattention flash_attn fa attention mha gqa mqa prefill",
+    "flash2 flash3": "flex_attention flexattention sdpa scaled_dot_product_attention "
+    "flash_attention flashattention flash_attn fa attention mha gqa mqa prefill",
     "flash1": "fa1 flashattention1 flash_attention_1 flash_attn_1",
     "flash2": "fa2 flashattention2 flash_attention_2 flash_attn_2 flash4 fa4 flashattention4 flash_attention_4",
     "flash3": "fa3 flashattention3 flash_attention_3 flash_attn_3",

@@ -122,7 +122,7 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
 def _nearest(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
     """Yield the tiles of one implementation that fit with other warps and stages, or with one size halved or more."""
     launch = {name: given[name] for name in LAUNCH_NAMES & given.keys()}
-    changes = [[(sizes, {})]] if launch else []
+    changes: list[list[tuple[Mapping[str, int], dict[str, int]]]] = [[(sizes, {})]] if launch else []
     for name, size in sizes.items():
         changes.append([({**sizes, name: size >> times}, launch) for times in range(1, size.bit_length())])
     for candidates in changes:

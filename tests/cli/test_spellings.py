@@ -96,6 +96,7 @@ HINTED = {
     f"tiles fa5 {CALL} --hardware b200": "did you mean 'fa1', 'fa3', 'fa4' or 'fa2'?",
     f"plan h100-sxm5 --hardware b200 {LOAD}": "model: 'h100-sxm5' is unknown; did you mean hardware='h100-sxm5'?",
     f"plan llama-3-8b --hardware llama-3-8b {LOAD}": "'llama-3-8b' is unknown; did you mean model='llama-3-8b'?",
+    f"cost flex_attention {CALL}": "did you mean 'flash2' or 'flash3'?",
     "hardware rtx4090ti": "did you mean 'rtx4090', ",
     "model llama-3.5-70b": "did you mean 'llama-3.1-70b' or 'llama-3.3-70b'?",
     "model qwen3-72b": "did you mean 'qwen2.5-72b'?",

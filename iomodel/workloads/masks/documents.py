@@ -139,6 +139,11 @@ class Documents(Tabulated):
             return [(self._start(first), self._end(last))]
         return [(self._start(first), last + 1) if axis == "key" else (first, self._end(last))]
 
+    def ranges(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first key that each position sees, and the end of its keys."""
+        document = np.searchsorted(self._starts, positions, side="right")
+        return self._starts[document - 1], positions + 1 if self.causal else self._starts[document]
+
     def _count(self, block_q: int, block_kv: int, q_len: int, kv_len: int, group: int) -> tuple[TileCounts, TileCounts]:
         """Count by runs of query tiles; the work grows with the number of documents, not with their length.
 
