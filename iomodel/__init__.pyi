@@ -31,6 +31,7 @@ from .models.registry import model as model
 from .models.spec import ModelSpec as ModelSpec
 from .placement.check import Check as Check
 from .placement.implementations import list_implementations as list_implementations
+from .placement.occupancy import occupancy as occupancy
 from .planning.disaggregated import disaggregate as disaggregate
 from .planning.fleet import fleet as fleet
 from .planning.pareto import pareto as pareto

@@ -5,6 +5,7 @@ from iomodel.nests.implementation import Implementation as Implementation
 from iomodel.nests.residency import Residency as Residency
 from iomodel.placement.implementations import implementation as implementation
 from iomodel.placement.implementations import list_implementations as list_implementations
+from iomodel.placement.occupancy import occupancy as occupancy
 from iomodel.solving.solve import solve as solve
 from iomodel.solving.solve_many import solve_array as solve_array
 from iomodel.solving.tile_times import tile_times as tile_times

@@ -12,6 +12,7 @@ from iomodel.integrations.nsight.audit_result import AuditedLevel as AuditedLeve
 from iomodel.placement.budget import Budget as Budget
 from iomodel.placement.check import Check as Check
 from iomodel.placement.check import Resource as Resource
+from iomodel.placement.occupancy import Occupancy as Occupancy
 from iomodel.planning.context_result import ContextParallel as ContextParallel
 from iomodel.planning.context_result import RankWork as RankWork
 from iomodel.planning.disaggregated_result import Disaggregation as Disaggregation

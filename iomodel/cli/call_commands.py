@@ -90,6 +90,7 @@ Report = Annotated[
     str, typer.Argument(help="A CSV of ncu --csv, or an .ncu-rep file.", metavar="FILE", show_default=False)
 ]
 ESTIMATE = "studies.estimate:estimate"
+OCCUPANCY = "placement.occupancy:occupancy"
 WITHOUT_TILES = "counting.without_tiles:without_tiles"
 DIAGNOSE = "studies.diagnosis.diagnose:diagnose"
 MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks")
@@ -251,6 +252,17 @@ def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any
     if len(devices) > 1:
         limits["hardware"] = devices
     emit(solve_all(call, **limits, **asked), json)
+
+
+@with_options(of(OCCUPANCY, "Block", "threads registers shared_bytes"), [DEVICE])
+def occupancy(*, json: Json = False, **arguments: Any) -> None:
+    """Compute the blocks of any kernel that share an SM, from what one of them takes.
+
+    Example:
+      iomodel occupancy --hardware a100-sxm4-80gb --threads 128 --registers 168 --shared-bytes '48 KiB'
+    """
+    require(arguments, ("hardware", "threads"))
+    emit(function(OCCUPANCY)(**given(arguments, OCCUPANCY)), json)
 
 
 def _device(arguments: Mapping[str, Any]) -> str:

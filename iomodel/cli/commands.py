@@ -18,6 +18,7 @@ READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Tile: I have a call of a kernel": {
         "tiles": ("call_commands", "the fastest tiles"),
         "check": ("call_commands", "does a tile fit?"),
+        "occupancy": ("call_commands", "blocks that share an SM"),
         "estimate": ("call_commands", "time and what limits it"),
         "compare": ("call_commands", "algorithms side by side"),
         "diagnose": ("call_commands", "why a call is slow"),

@@ -19,7 +19,7 @@ from iomodel.workloads.call import DType, KVType
 READERS: Mapping[str, Callable[[str, str], Any]] = {
     **dict.fromkeys(TIMES, duration),
     **dict.fromkeys(BANDWIDTHS, rate),
-    **dict.fromkeys(("sram_bytes", "overhead_bytes"), size),
+    **dict.fromkeys(("sram_bytes", "overhead_bytes", "shared_bytes"), size),
     **dict.fromkeys(("batches", "head_dims"), integers),
     "lengths": reals,
 }
