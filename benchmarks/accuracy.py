@@ -1,7 +1,7 @@
 """Hold the time model against published measurements: the error of each curve, and the order of kernels.
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
-    python benchmarks/accuracy.py --machines [--cudnn | --gathered | --inference | --paged | --latents]
+    python benchmarks/accuracy.py --machines [--cudnn | --gathered | --inference | --paged | --latents | --served]
                                   [--judging | --each]
 
 The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
@@ -15,7 +15,8 @@ judging half is shown with --judging alone. With --cudnn the rows are those of p
 GB300 and an H200; with --gathered those of published_4.csv and published_5.csv, of public threads and repositories;
 with --inference those of published_6.csv, of decoding and prefills in cuDNN and the open engines of its frontend;
 with --paged those of published_7.csv, of decoding with pages in AITER on an MI350X; with --latents those of
-published_8.csv, of decoding on latents (MLA) in AITER.
+published_8.csv, of decoding on latents (MLA) in AITER; with --served those of published_9.csv, of prefills and decoding
+in vLLM, SGLang and TensorRT-LLM.
 """
 
 from __future__ import annotations
@@ -313,6 +314,8 @@ def asked(row: dict[str, str]) -> Asked | None:
     mask: Any = iomodel.Window(left=int(words[1]) - 1, right=0) if words[0] == "window" else row["mask"]
     direction = "backward" if row["direction"] == "backward" else "forward"
     sizes |= {"dtype": row["dtype"], "mask": mask, "direction": direction, "latent": row["latent"] == "yes"}
+    if row.get("kv_dtype"):
+        sizes["kv_dtype"] = row["kv_dtype"]
     call = iomodel.Attention(**sizes)
     try:
         newcomer = iomodel.estimate(row["algorithm"], call, row["device"])
@@ -337,6 +340,7 @@ OTHERS = {
     "inference": ("published_6.csv",),
     "paged": ("published_7.csv",),
     "latents": ("published_8.csv",),
+    "served": ("published_9.csv",),
 }
 """Files of other machines by the option that asks for them."""
 
@@ -493,6 +497,7 @@ def main() -> None:
     parser.add_argument("--inference", action="store_true", help="with --machines: decoding and prefills in cuDNN")
     parser.add_argument("--paged", action="store_true", help="with --machines: decoding with pages in AITER")
     parser.add_argument("--latents", action="store_true", help="with --machines: decoding on latents in AITER")
+    parser.add_argument("--served", action="store_true", help="with --machines: attention in serving engines")
     parser.add_argument("--judging", action="store_true", help="with --machines: the judging half")
     parser.add_argument("--each", action="store_true", help="with --machines: each row of the working half")
     parser.add_argument("--intervals", action="store_true", help="the half-widths of iomodel/timing/error_interval.py")

@@ -140,7 +140,7 @@ def test_the_number_of_rows_of_each_source() -> None:
     assert [sum(not row["excluded"] for row in ROWS[name]) for name in FILES] == [328, 267]
 
 
-@pytest.mark.parametrize("name", [f"published_{number}" for number in (2, 4, 5, 6, 7, 8)])
+@pytest.mark.parametrize("name", [f"published_{number}" for number in (2, 4, 5, 6, 7, 8, 9)])
 def test_curves_of_the_other_machines_take_their_roles_in_turn(name: str) -> None:
     """In the order of the SHA-256 of their names, within each device and direction, the first one judges."""
     rows = read(name)
@@ -170,7 +170,7 @@ def test_curves_of_cudnn_take_their_roles_by_device_and_in_turn() -> None:
 
 
 def test_seconds_of_the_other_machines_follow_from_their_values() -> None:
-    for row in [row for number in (2, 3, 4, 5, 6, 7, 8) for row in read(f"published_{number}")]:
+    for row in [row for number in (2, 3, 4, 5, 6, 7, 8, 9) for row in read(f"published_{number}")]:
         if row["unit"] in SECONDS_PER:
             assert float(row["seconds"]) == pytest.approx(float(row["value"]) * SECONDS_PER[row["unit"]], rel=1e-5)
             continue
