@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -160,8 +161,12 @@ class Estimate(Deferred, Result, Tabular):
 
     @property
     def floor(self) -> float:
-        """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
-        return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
+        """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s].
+
+        Where the L2 holds the tensors (`Parameters.warm_l2`) there need be no traffic.
+        """
+        bandwidth = math.inf if self.parameters.warm_l2 else self.rates.hbm_peak
+        return max(self.compulsory_bytes / bandwidth, self.cost.useful_flops / self.rates.peak)
 
     def time_in(self, seconds: float) -> tuple[str, str]:
         """Write a time with its unit: clocks on a simulated device, else microseconds."""

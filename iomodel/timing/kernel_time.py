@@ -146,7 +146,7 @@ class Setting(NamedTuple):
     """The device and the call that all kernels of a pass share.
 
     `workload` holds the rows that a mask relates, None without attention; `packed` is true if the rows of a group of
-    query heads share a tile.
+    query heads share a tile, `warm` if the L2 holds the tensors of a kernel when it starts.
     """
 
     rates: Rates
@@ -154,11 +154,34 @@ class Setting(NamedTuple):
     parameters: Parameters
     workload: Rows | VarlenAttention | None = None
     packed: bool = False
+    warm: Any = False
 
     @property
     def launch(self) -> float:
         """Time between the starts of consecutive kernels [s]."""
         return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
+
+    def warmed(self, demand: KernelWork) -> Setting:
+        """Return the setting of a kernel whose tensors the L2 holds when it starts, where they fit.
+
+        An L2 without a bandwidth on file serves what the ports of the SMs take.
+        """
+        share, rates, capacity = self.parameters.warm_l2, self.rates, self.rates.l2_for_all
+        if share == 0 or capacity is None or rates.units is None or rates.clock is None:
+            return self
+        if rates.l2 is None:
+            rates = replace(rates, l2=rates.units * rates.clock / self.parameters.port_clocks)
+        return self._replace(rates=rates, warm=demand.distinct_bytes <= share * capacity)
+
+    @property
+    def first_loads(self) -> Any:
+        """Bandwidth at which blocks in phase receive what they read once [B/s]."""
+        return self.rates.hbm if self.rates.l2 is None else pick(self.warm, self.rates.l2, self.rates.hbm)
+
+    @property
+    def data_clocks(self) -> Any:
+        """Time from the request of a byte to its arrival, from the L2 if it holds the tensors, else from DRAM [clk]."""
+        return pick(self.warm, self.parameters.l2_clocks, self.parameters.dram_clocks)
 
 
 def kernel_time(demand: KernelWork, at: Setting, launched: Launched) -> KernelTime:
@@ -197,9 +220,10 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
 
     If `bounded`, the seconds are a lower bound that takes no account of the order of the blocks.
     """
-    rates, execution, parameters, workload, _ = at
+    at = at.warmed(demand)
+    rates, execution, parameters, workload, _, warm = at
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    leaving, streamed = _in_phase(demand, at, at_once)
+    leaving, streamed = (pick(warm, 0, moved) for moved in _in_phase(demand, at, at_once))
     inside: set[str] = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:
         inside.add("llc")
@@ -401,7 +425,7 @@ def _on_sms(
     If `bounded`, the time is that of the SM with the most blocks, or under a mask that of evenly spread blocks, less
     the share of blocks that it may leave idle.
     """
-    rates, execution, parameters, workload, _ = at
+    rates, execution, parameters, workload, _, _ = at
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched, ratio(blocks, demand.trips))
@@ -438,7 +462,7 @@ def _on_sms(
     alone, *_ = each = of(phases)
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
     first_loads = sum(moved.requested for moved in demand.moved if moved.along) / 2
-    outside = phases.chip + first_loads / (rates.hbm * launched.blocks_per_sm)
+    outside = phases.chip + first_loads / (at.first_loads * launched.blocks_per_sm)
     in_visits, per_block = _latency(demand, at, launched)
     if bounded:
         least = _least(each, most)
@@ -524,7 +548,7 @@ def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bo
 
 def _section(demand: KernelWork, at: Setting) -> Any:
     """Count the heads whose blocks of a tile start together [-]."""
-    _, execution, _, workload, packed = at
+    _, execution, _, workload, packed, _ = at
     if execution.fastest == "tiles" or workload is None:
         return 1
     if execution.section_bytes is None:
@@ -574,7 +598,7 @@ def _latency(demand: KernelWork, at: Setting, launched: Launched) -> tuple[Any, 
     once have their own buffers and arrive together, unless the execution declares the bytes in flight.
     """
     once, in_flight = _full_block(demand, at.workload, at.packed), at.execution.in_flight
-    dram_clocks = at.parameters.dram_clocks
+    dram_clocks = at.data_clocks
     if in_flight is not None:
         each = dram_clocks / in_flight
         return demand.staged * each, once * each

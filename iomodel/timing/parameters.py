@@ -42,6 +42,11 @@ class Parameters(Result, constructed=True):
     dirty_l2 : float
         Share of the lines of the L2 that are to be written back when a call starts, as after a benchmark has
         overwritten a buffer [-]; 0 for a call behind others that read. A plan takes 0.
+    warm_l2 : float
+        Share of the L2 that holds the tensors of a call when it starts, as where a benchmark repeats it on the same
+        tensors and empties no cache [-]. A kernel whose tensors fit reads no DRAM; larger ones, whose lines a cache
+        that evicts in the order of use drops before they are read again, are read from there. The bytes of an estimate
+        stay those of an empty L2. A plan takes 0.
     kernel_launch : float
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
@@ -60,6 +65,7 @@ class Parameters(Result, constructed=True):
     dropout_ops: float = 4.5
     convert_ops: float = 1.5
     dirty_l2: float = 0.7
+    warm_l2: float = 0.0
     kernel_launch: float = 2.62e-6
     host_launch: float = 0.0
 

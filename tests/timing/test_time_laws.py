@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import hardware
+from iomodel.devices.rates import rates
 from iomodel.timing.error_interval import HALF_WIDTHS, Place, place_of
+from iomodel.workloads.elementwise import Elementwise
 from tests.support.device_edits import scaled
 from tests.support.inside import BANDWIDTH
 
@@ -191,6 +193,29 @@ def test_an_overwritten_l2_costs_its_lines_where_a_call_reads_them() -> None:
     step = {"batch": 8, "q_len": 1, "kv_len": 8192}
     plans = [iomodel.step("llama-3-8b", "rtx-pro-6000", **step, **more).seconds for more in ({}, {"parameters": clean})]
     assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize("device", ["l40s", "rtx-pro-6000", "h200-sxm", "b200"])
+def test_a_repeated_call_reads_what_fits_from_the_l2(device: str) -> None:
+    """Never slower than from DRAM, as fast as that beyond the L2, and monotone in the keys."""
+    cold, warm = (iomodel.devices.Parameters(dirty_l2=0, warm_l2=share) for share in (0, 1))
+    capacity = rates(hardware(device), "bf16").l2_for_all or 0
+    before = 0.0
+    for keys in (512, 1024, 2048, 8192, 32768, 131072):
+        call = iomodel.Attention(batch=8, heads=32, kv_heads=8, q_len=1, kv_len=keys, head_dim=128, dtype="bf16")
+        times = [
+            iomodel.estimate("split_kv", call, device, implementation="flash-attention-2", splits=1, parameters=each)
+            for each in (warm, cold)
+        ]
+        assert all(each.floor <= each.seconds for each in times)
+        assert before <= times[0].seconds <= times[1].seconds
+        assert (times[0].breakdown.get("hbm", 0) == 0) == (times[0].kernels[0].distinct_bytes <= capacity)
+        before = times[0].seconds
+    assert times[0].seconds == times[1].seconds
+    shape = Elementwise(rows=1024, channels=1024)
+    copies = [iomodel.estimate("copy", shape, device, parameters=each).seconds for each in (warm, cold)]
+    launch = iomodel.estimate("copy", Elementwise(rows=1, channels=1), device, parameters=cold).seconds
+    assert launch < copies[0] <= copies[1]
 
 
 def test_an_interval_is_that_of_the_nearest_place_with_rows() -> None:
