@@ -26,6 +26,14 @@ _FLASH_ATTENTION_2_2023 = replace(
     cite="github.com/Dao-AILab/flash-attention, before 9eb3d099 (7 April 2024), csrc/flash_attn/flash_api.cpp",
     division=Division(rows=64, per_sm=1, filled=0.8, enough=0.85, most=128),
 )
+_FLASH_ATTENTION_2_VLLM = replace(
+    FLASH_ATTENTION_2,
+    cite="github.com/vllm-project/flash-attention at 04325b67, csrc/flash_attn/flash_api.cpp: mha_varlen_fwd",
+    features=("paged", "softcap", "alibi"),
+    backward=(),
+    page_step=16,
+    last=True,
+)
 _FLASH_ATTENTION_3 = FrontEnd(
     # Lines 381 and 431 (rows are packed with several splits), 721 (one dtype), 1370 (deterministic).
     cite=f"{_FLASH}, hopper/flash_api.cpp; sinks: github.com/vllm-project/flash-attention, hopper/flash_api.cpp, s_aux",
@@ -64,6 +72,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
     "flash-attention-1-2023": _FLASH_ATTENTION_1,
     "flash-attention-2": FLASH_ATTENTION_2,
     "flash-attention-2-2023": _FLASH_ATTENTION_2_2023,
+    "flash-attention-2-vllm": _FLASH_ATTENTION_2_VLLM,
     "flash-attention-3": _FLASH_ATTENTION_3,
     "flash-attention-3-2024": _FLASH_ATTENTION_3,
     "flash-attention-4": FrontEnd(

@@ -179,6 +179,16 @@ FLASH_ATTENTION_2 = Implementation(
     front_end=front_end("flash-attention-2"),
     symbols=("flash_fwd_", "flash_bwd_"),
 )
+FLASH_ATTENTION_2_VLLM = Implementation(
+    "flash-attention-2-vllm",
+    "FlashAttention-2 (CUDA), in vLLM's fork on pages",
+    "github.com/vllm-project/flash-attention at 04325b67, csrc/flash_attn: flash_api.cpp",
+    residency={"forward": (FORWARD,)},
+    searched=PACKED,
+    tiles=shipped_tiles("flash-attention-2-vllm", "flash2"),
+    front_end=front_end("flash-attention-2-vllm"),
+)
+"""Keys in pages take the split-KV kernel, with one split but for one query."""
 
 _T_c = ceiling(N_k / B_c)
 
@@ -199,6 +209,7 @@ ALGORITHM = Algorithm(
     implementations=(
         FLASH_ATTENTION_4,
         FLASH_ATTENTION_2,
+        FLASH_ATTENTION_2_VLLM,
         FLASHINFER,
         XFORMERS,
         CUDNN_BLACKWELL,

@@ -127,6 +127,14 @@ FLASH_ATTENTION_2_2023 = replace(
     superseded=True,
     front_end=front_end("flash-attention-2-2023"),
 )
+FLASH_ATTENTION_2_VLLM = replace(
+    FLASH_ATTENTION_2,
+    name="flash-attention-2-vllm",
+    title="FlashAttention-2 (CUDA), split-KV, in vLLM's fork on pages",
+    cite="github.com/vllm-project/flash-attention at 04325b67, csrc/flash_attn: flash_fwd_kernel.h, flash_api.cpp",
+    tiles=shipped_tiles("flash-attention-2-vllm", "split_kv"),
+    front_end=front_end("flash-attention-2-vllm"),
+)
 FLASH_ATTENTION_3 = Implementation(
     "flash-attention-3",
     "FlashAttention-3 (CUDA, Hopper), split-KV",
@@ -173,6 +181,7 @@ ALGORITHM = Algorithm(
         FLASH_ATTENTION_3,
         FLASH_ATTENTION_4,
         FLASH_ATTENTION_2,
+        FLASH_ATTENTION_2_VLLM,
         FLASHINFER_SPLIT,
         TRITON_MLA,
         AITER_MLA,
