@@ -18,7 +18,6 @@ READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Tile: I have a call of a kernel": {
         "tiles": ("call_commands", "the fastest tiles"),
         "check": ("call_commands", "does a tile fit?"),
-        "occupancy": ("call_commands", "blocks that share an SM"),
         "estimate": ("call_commands", "time and what limits it"),
         "compare": ("call_commands", "algorithms side by side"),
         "diagnose": ("call_commands", "why a call is slow"),
@@ -57,6 +56,7 @@ READERS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "plot": ("plot_commands", "pictures, to a file"),
         "explore": ("explore_command", "a page for a browser"),
         "mcp": ("catalogue_commands", "a server for agents"),
+        "occupancy": ("call_commands", "blocks of an SM"),
     },
 }
 """The module of each command and what it answers, by the reader of the front page; the function bears its name."""

@@ -110,7 +110,7 @@ class Cost(Counts[int], Result):
         seen, masked = visible_tiles(*asked), masked_tiles(*asked)
         rows = [(label, f"{count:,}", "-") for label, count in counts.items()]
         rows.append(("T_r x T_c with a visible pair", f"{seen:,}", f"of {prod(counts.values()):,}"))
-        return rows if masked is None else [*rows, ("  of these with a hidden pair, masked", f"{masked:,}", "-")]
+        return rows if masked is None else [*rows, ("  of these partly masked", f"{masked:,}", "-")]
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""

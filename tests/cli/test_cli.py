@@ -1146,7 +1146,7 @@ def test_pages_show_what_is_printed(run, line, output):
         (  # eight documents of 8 x 8 tiles: 28 whole ones below a diagonal of 8
             "cost flash2 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 128 --document-causal "
             "--document-lengths 1024,1024,1024,1024,1024,1024,1024,1024",
-            ["288 of 4,096", "of these with a hidden pair, masked 64"],
+            ["288 of 4,096", "of these partly masked 64"],
         ),
         (
             "estimate flash3 --hardware h100-sxm5 --batch 2 --heads 32 --q-len 4096 --head-dim 128 --block-q 128 "
