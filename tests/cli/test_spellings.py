@@ -155,7 +155,6 @@ HINTED = {
     "formula gated_deltanet": "did you mean 'chunked_scan'?",
     "formula trtllm": "not on file; nearest: flash-attention-4, flashinfer",
     "autotune": "did you mean 'tiles'?",
-    "occupancy": "did you mean 'check'?",
     "serve": "did you mean 'plan'?",
     "benchmark": "did you mean 'simulate'?",
     "roofline": "did you mean 'estimate'?",
