@@ -21,7 +21,7 @@ TokensPerExpert = tuple[tuple[int, int], ...]
 """Pairs of a number of tokens and the number of experts with it."""
 LARGEST = 0.8
 """Share of all tokens that the busiest expert may have [-]."""
-CLASSES = 8
+CLASSES = 6
 """Classes of equal loads in which the tokens of experts are counted, each with as many experts [-]."""
 
 
@@ -78,18 +78,19 @@ def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: 
 
 
 def _power_law(visits: int, hit: int, most: float) -> list[int]:
-    """Return the loads of experts between one token and `most` that are even in their logarithm, equal in a class."""
+    """Return the loads of experts between one token and `most` that are even in their logarithm, equal in a class.
+
+    The busiest class takes what rounding leaves.
+    """
     bounds = [hit * place // CLASSES for place in range(CLASSES + 1)]
-    further = visits - hit
     shares = [place / hit if most == 1 else (most ** (place / hit) - 1) / (most - 1) for place in bounds]
-    ends = [round(further * share) for share in shares]
-    loads: list[int] = []
-    for (first, last), (begin, end) in zip(pairwise(bounds), pairwise(ends), strict=True):
-        count = last - first
-        if count:
-            each, more = divmod(end - begin, count)
-            loads += [1 + each + (place < more) for place in range(count)]
-    return loads
+    further, loads = visits - hit, []
+    for place, count in enumerate(last - first for first, last in pairwise(bounds[:-1])):
+        each = int(further * (shares[place + 1] - shares[place]) / count) if count else 0
+        loads += [1 + each] * count
+    count = hit - len(loads)
+    each, more = divmod(visits - sum(loads), count)
+    return loads + [each + (place < more) for place in range(count)]
 
 
 def approximate_skew(experts: int, tokens: int, ranks: int, redundant: int = 0) -> float:
