@@ -218,6 +218,16 @@ def test_a_repeated_call_reads_what_fits_from_the_l2(device: str) -> None:
     assert launch < copies[0] <= copies[1]
 
 
+def test_an_l40s_multiplies_at_the_clock_of_its_power_and_reads_at_the_rate_of_its_memory() -> None:
+    """Working rows of tests/measured/published_9.csv: 20.8 ms in SGLang, 1.606 ms in TensorRT-LLM."""
+    sizes: dict[str, Any] = {"head_dim": 128, "dtype": "bf16"}
+    prefill = iomodel.Attention(batch=4, heads=16, kv_heads=2, q_len=16384, mask="causal", **sizes)
+    found = iomodel.estimate("flash2", prefill, "l40s", implementation="flashinfer")
+    assert found.seconds == pytest.approx(20.81e-3, rel=0.05)
+    decode = iomodel.Attention(batch=32, heads=64, kv_heads=8, q_len=1, kv_len=8192, **sizes)
+    assert iomodel.estimate("split_kv", decode, "l40s").seconds == pytest.approx(1.606e-3, rel=0.05)
+
+
 def test_an_interval_is_that_of_the_nearest_place_with_rows() -> None:
     for place, width in HALF_WIDTHS.items():
         assert Place(*place).half_width == width > 0
