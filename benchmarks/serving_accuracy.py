@@ -159,7 +159,7 @@ def predicted(row: dict[str, str]) -> float:
 def asked_again(served: Service) -> dict[str, Any]:
     """Return the options of a service for another verb."""
     types = {name: value for name, value in served.types.items() if name != "page_size"}
-    engine = None if served.engine is None else BENCH if served.engine.tuned else served.engine.name
+    engine = None if served.engine is None else served.engine.asked
     return {"layout": served.layout, "engine": engine, **types}
 
 

@@ -146,6 +146,11 @@ class Engine:
     row_kernels: Literal["separate"] | None = None
     tuned: bool = False
 
+    @property
+    def asked(self) -> str:
+        """Name by which :func:`as_engine` finds the engine, as its benchmark runs it if that sets the limits."""
+        return "trtllm-bench" if self.tuned else self.name
+
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
 
@@ -193,9 +198,7 @@ ENGINES = {
         window_ratio=Fraction(8, 10),
         steps_of_memory=STEPS_OF_MEMORY,
     ),
-    "tensorrt-llm": Engine(
-        "tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True, row_kernels="separate"
-    ),
+    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0.
 
@@ -204,8 +207,6 @@ SGLang: ``mamba_full_memory_ratio``, five places for each running request with t
 (sglang/srt/mem_cache/kv_cache_configurator.py; the log of sgl-project/sglang#38846), and ``swa_full_tokens_ratio``.
 The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps the whole of a sequence in each layer
 (``KVCacheManager`` of tensorrt_llm/_torch/pyexecutor/resource_manager.py).
-The experts of TensorRT-LLM: ``MoeConfig.backend`` is CUTLASS in these releases, where vLLM and SGLang take FlashInfer's
-kernels of trtllm-gen.
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).
@@ -233,8 +234,15 @@ AUTO = "auto"
 ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST)
 """That engine: memory, blocks and batches of vLLM, which most servers run, and the host of engines that prepare a step
 meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614)."""
-NAMED = {AUTO: ASSUMED, "none": None, "trtllm-bench": replace(ENGINES["tensorrt-llm"], tuned=True)}
-"""Names that stand for an assumption, or for an engine as its benchmark runs it."""
+NAMED = {
+    AUTO: ASSUMED,
+    "none": None,
+    "trtllm-bench": replace(ENGINES["tensorrt-llm"], tuned=True, row_kernels="separate"),
+}
+"""Names that stand for an assumption, or for an engine as its benchmark runs it.
+
+The benchmark leaves ``MoeConfig.backend`` at CUTLASS, the default of release 1.0, or sets it
+(docs/source/developer-guide/perf-overview.md at 03e27c7); servers take kernels of trtllm-gen, as vLLM and SGLang do."""
 
 
 def command_name(engine: object) -> object:

@@ -141,7 +141,7 @@ def plan(
         assumed=(*ignored, *_assumed(wanted), *_too_small(served, device, wanted, asked.layout), *assumed),
         left_out=left_out,
         sensitivities=sensitivities(served, device, fixed, replicas) if sensitivity else (),
-        engine=None if served.engine is None else served.engine.name,
+        engine=None if served.engine is None else served.engine.asked,
         clients=wanted.clients,
         load=wanted.load,
         layouts=tuple(options),

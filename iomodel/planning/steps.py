@@ -379,7 +379,7 @@ class ReplicaSteps:
             "kv_len": kv_len,
             "layout": service.layout,
             "lora": service.lora,
-            "engine": None if service.engine is None else service.engine.name,
+            "engine": None if service.engine is None else service.engine.asked,
             "moe_backend": service.moe_backend,
             "logits": logits,
             "shared_keys": shared_keys,

@@ -214,17 +214,17 @@ def test_one_expert_with_a_load_of_its_own_is_a_product_of_experts(device):
 
 
 @pytest.mark.parametrize("tokens", [1024, 4096, 16384])
-def test_rows_of_experts_in_nvfp4_take_kernels_of_their_own_under_tensorrt_llm(tokens):
+def test_rows_of_experts_in_nvfp4_take_kernels_of_their_own_under_trtllm_bench(tokens):
     """No other device or type tells the engines apart."""
     asked = {"q_len": tokens, "weight_dtype": "nvfp4", "logits": "none"}
     named = ("rows in the order of experts", "expert activation", "quantise for expert down")
-    apart = step("qwen3-30b-a3b", "gb200", engine="tensorrt-llm", **asked)
+    apart = step("qwen3-30b-a3b", "gb200", engine="trtllm-bench", **asked)
     fused = step("qwen3-30b-a3b", "gb200", engine="vllm", **asked)
     kernels = [part for part in apart.parts if part.name in named]
     assert [part.name for part in kernels] == list(named)
     assert all(part.seconds >= 48 * 8 * tokens * 2.5e-9 * (1 - 1e-9) for part in kernels)
     assert not [part for part in fused.parts if part.name in named]
-    alike = [step("qwen3-30b-a3b", "rtx-pro-6000", engine=name, **asked).seconds for name in ("tensorrt-llm", "vllm")]
+    alike = [step("qwen3-30b-a3b", "rtx-pro-6000", engine=name, **asked).seconds for name in ("trtllm-bench", "vllm")]
     assert alike[0] == pytest.approx(alike[1], rel=1e-12)
 
 
