@@ -19,7 +19,7 @@ from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in, listed, p
 from iomodel.common import derived
 from iomodel.common.keywords import strict
 from iomodel.common.yaml_files import place_of
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownNameError, hinted, shown
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
 
 __all__ = [
@@ -310,7 +310,8 @@ def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
         check_on_file("algorithm", algorithm_like)
         known = _known()
         names = sorted(known, key=lambda name: known[name].answers != "attention")
-        likely, place = [*names, *kernel_names()], place_of(algorithm_like, "algorithm")
+        likely = names if hinted(algorithm_like, tuple(names)) else [*names, *kernel_names()]
+        place = place_of(algorithm_like, "algorithm")
         raise UnknownNameError("algorithm", algorithm_like, names, likely, listing=LISTING, place=place)
     return other
 

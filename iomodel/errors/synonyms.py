@@ -75,7 +75,7 @@ SAME = {
     "stages": "num_stages n_stages",
     "splits": "num_splits n_splits num_kv_splits kv_splits",
     "implementation": "kernel impl",
-    "sram_bytes shared_bytes": "smem smem_bytes shared_memory shared_memory_bytes sram_size shared",
+    "sram_bytes shared_bytes": "smem smem_bytes shared_memory shared_memory_bytes sram_size",
     "registers": "regs num_regs maxrregcount registers_per_thread",
     "threads": "num_threads block_dim threads_per_block blocksize",
     "time seconds": "time seconds measured measured_time measured_seconds runtime elapsed time_s",

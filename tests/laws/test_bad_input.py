@@ -119,6 +119,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "hardware": (iomodel.hardware, {"name_or_path": GPU}),
     "model": (iomodel.model, {"name_or_path_or_dict": "llama-3-8b"}),
     "check": (iomodel.check, {"algorithm": "flash2", "workload": W, "hardware": GPU, "tiles": TILES}),
+    "occupancy": (iomodel.occupancy, {"hardware": GPU, "threads": 128, "registers": 168, "shared_bytes": 48 << 10}),
     "solve": (
         iomodel.solve,
         {"algorithm": "flash2", "workload": W, "sram_bytes": 5000, "alignment": 1, "min_block_kv": 1, "epsilon": 0.1},

@@ -1,5 +1,6 @@
 """The buffers of a block add up to what a check says that it takes."""
 
+from dataclasses import replace
 from math import ceil
 
 import pytest
@@ -36,7 +37,7 @@ def compared(name, device, kernels, direction):
         except iomodel.InputError:  # no layout of these warps runs there
             continue
         held = contents(name, w, device, tiles, implementation=kernels)
-        assert held.check == outcome
+        assert held.check == replace(outcome, nearest=())
         used = {resource: use.used for resource, use in outcome.resources.items()}
         assert ceil(sum(part.size for part in held.shared)) == used["shared memory"]
         assert ceil(sum(part.size for part in held.tensor) / 512) == used.get("tensor memory", 0)

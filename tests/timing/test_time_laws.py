@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import hardware
-from iomodel.devices.rates import rates
 from iomodel.timing.error_interval import HALF_WIDTHS, Place, place_of
-from iomodel.workloads.elementwise import Elementwise
 from tests.support.device_edits import scaled
-from tests.support.inside import BANDWIDTH
+from tests.support.inside import BANDWIDTH, Elementwise, rates
 
 BACKWARD = iomodel.Attention(batch=2, heads=8, q_len=2048, head_dim=128, dtype="bf16", direction="backward")
 ORDERED = [

@@ -35,18 +35,24 @@ def converted_seconds(layers: Sequence[Linear], known: Rates, drawn: bool) -> fl
     known : Rates
         Rates of the device for the type of the products.
     drawn : bool
-        True if tokens draw their experts, so that those of one spread about the stated mean; False for exact numbers.
+        True if tokens draw their experts, so that those of one spread about the mean of all; False for exact numbers.
     """
     if known.units is None or known.clock is None:
         return 0.0
-    mean = sum(layer.rows * layer.groups for layer in layers) / sum(layer.groups for layer in layers)
+    visits, hit = (
+        sum(each) for each in zip(*((layer.rows * layer.groups, layer.groups) for layer in layers), strict=True)
+    )
+    mean = visits / hit
+    loads = [(layer.groups, layer.rows) for layer in layers]
+    if drawn:
+        loads = [(visits % hit, visits // hit + 1), (hit - visits % hit, visits // hit)]
     most = min(MOST, max(FEWEST, 1 << (ceil(mean) - 1).bit_length()))
     weights = COLUMNS * layers[0].in_features
     conversion = weights / (WEIGHTS_PER_CLOCK * known.clock)
     seconds, rows = 0.0, FEWEST
     # More tokens never take less in larger blocks: as many as fill the smaller ones bound them.
     while rows <= most:
-        held = [(layer.groups, layer.rows if rows == most else min(rows, layer.rows)) for layer in layers]
+        held = [(times, tokens if rows == most else min(rows, tokens)) for times, tokens in loads]
         tiles = sum(times * (expected_tiles(tokens, rows) if drawn else -(-tokens // rows)) for times, tokens in held)
         waves = ceil(tiles * -(-layers[0].out_features // COLUMNS) / known.units)
         product = 2 * rows * weights / (known.sm_matrix or known.peak / known.units)

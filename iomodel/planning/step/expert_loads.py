@@ -69,7 +69,7 @@ def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: 
     Examples
     --------
     >>> approximate_tokens_per_expert(8, 2, 8)  # 16 rows for 7 experts
-    ((6, 1), (3, 1), (2, 2), (1, 3))
+    ((5, 1), (4, 1), (2, 2), (1, 3))
     """
     among = as_integer("ranks", ranks)
     visits = -(-experts_per_token * tokens // among)
