@@ -296,6 +296,14 @@ def test_chunks_take_the_time_of_their_steps():
     assert result.ttft.mean == pytest.approx(exact, rel=0.02)
 
 
+@pytest.mark.parametrize("engine", [None, "vllm"])
+def test_tokens_of_a_step_come_from_the_service(engine):
+    result = simulate(
+        TINY, H100, prompt=512, output=2, concurrency=1, requests=2, engine=engine, step_tokens=512, layout=Layout()
+    )
+    assert result.token_budget == 512
+
+
 def test_a_result_is_frozen_and_plain():
     result = simulate(TINY, H100, load=10.0, requests=20, **CHAT)
     assert pickle.loads(pickle.dumps(result)) == Simulation.from_json(result.to_json()) == result

@@ -103,7 +103,7 @@ def simulate(
     serving = served.engine
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
-    usual_tokens = TOKEN_BUDGET if serving is None else served.limits(device)[0]
+    usual_tokens = served.step_tokens or TOKEN_BUDGET if serving is None else served.limits(device)[0]
     budget = usual_tokens if token_budget is None else as_integer("token_budget", token_budget)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
