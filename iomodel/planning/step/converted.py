@@ -12,6 +12,7 @@ from math import ceil, sqrt
 from statistics import NormalDist
 
 from iomodel.devices.rates import Rates
+from iomodel.planning.step.expert_loads import evenly
 from iomodel.workloads.linear import Linear
 
 COLUMNS = 256
@@ -43,17 +44,15 @@ def converted_seconds(layers: Sequence[Linear], known: Rates, drawn: bool) -> fl
         sum(each) for each in zip(*((layer.rows * layer.groups, layer.groups) for layer in layers), strict=True)
     )
     mean = visits / hit
-    loads = [(layer.groups, layer.rows) for layer in layers]
-    if drawn:
-        loads = [(visits % hit, visits // hit + 1), (hit - visits % hit, visits // hit)]
+    loads = evenly(visits, hit) if drawn else [(layer.rows, layer.groups) for layer in layers]
     most = min(MOST, max(FEWEST, 1 << (ceil(mean) - 1).bit_length()))
     weights = COLUMNS * layers[0].in_features
     conversion = weights / (WEIGHTS_PER_CLOCK * known.clock)
     seconds, rows = 0.0, FEWEST
     # More tokens never take less in larger blocks: as many as fill the smaller ones bound them.
     while rows <= most:
-        held = [(times, tokens if rows == most else min(rows, tokens)) for times, tokens in loads]
-        tiles = sum(times * (expected_tiles(tokens, rows) if drawn else -(-tokens // rows)) for times, tokens in held)
+        held = [(tokens if rows == most else min(rows, tokens), times) for tokens, times in loads]
+        tiles = sum(times * (expected_tiles(tokens, rows) if drawn else -(-tokens // rows)) for tokens, times in held)
         waves = ceil(tiles * -(-layers[0].out_features // COLUMNS) / known.units)
         product = 2 * rows * weights / (known.sm_matrix or known.peak / known.units)
         seconds, rows = max(seconds, waves * (conversion + product)), 2 * rows

@@ -8,7 +8,7 @@ collector/helper.py).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import pairwise
 from math import log, sqrt
@@ -74,23 +74,36 @@ def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: 
     among = as_integer("ranks", ranks)
     visits = -(-experts_per_token * tokens // among)
     hit = max(1, min(visits, round(approximate_experts_hit(experts, experts_per_token, tokens) / among)))
-    return tokens_per_expert(_power_law(visits, hit, max(1.0, LARGEST * tokens)))
+    counted: Counter[int] = Counter()
+    for load, count in _power_law(visits, hit, max(1.0, LARGEST * tokens)):
+        counted[load] += count
+    return tuple(sorted(counted.items(), reverse=True))
 
 
-def _power_law(visits: int, hit: int, most: float) -> list[int]:
-    """Return the loads of experts between one token and `most` that are even in their logarithm, equal in a class.
+def evenly(tokens: int, parts: int) -> TokensPerExpert:
+    """Divide tokens among parts whose numbers differ by at most one.
+
+    >>> evenly(7, 3), evenly(1, 2)
+    (((3, 1), (2, 2)), ((1, 1),))
+    """
+    each, more = divmod(tokens, parts)
+    return tuple((size, count) for size, count in ((each + 1, more), (each, parts - more)) if size and count)
+
+
+def _power_law(visits: int, hit: int, most: float) -> Iterator[tuple[int, int]]:
+    """Yield the loads of experts between one token and `most` that are even in their logarithm, a class at a time.
 
     The busiest class takes what rounding leaves.
     """
     bounds = [hit * place // CLASSES for place in range(CLASSES + 1)]
     shares = [place / hit if most == 1 else (most ** (place / hit) - 1) / (most - 1) for place in bounds]
-    further, loads = visits - hit, []
+    further, left = visits - hit, visits
     for place, count in enumerate(last - first for first, last in pairwise(bounds[:-1])):
-        each = int(further * (shares[place + 1] - shares[place]) / count) if count else 0
-        loads += [1 + each] * count
-    count = hit - len(loads)
-    each, more = divmod(visits - sum(loads), count)
-    return loads + [each + (place < more) for place in range(count)]
+        if count:
+            each = 1 + int(further * (shares[place + 1] - shares[place]) / count)
+            left -= each * count
+            yield each, count
+    yield from evenly(left, hit - bounds[-2])
 
 
 def approximate_skew(experts: int, tokens: int, ranks: int, redundant: int = 0) -> float:
