@@ -29,10 +29,10 @@ CACHE_SHARE = 0.95
 
 
 class Limits(NamedTuple):
-    """Most requests in a step of each attention rank [-], and most tokens [tokens]."""
+    """Most tokens of a step [tokens], and most requests of each attention rank in it [-]."""
 
-    requests: int
     tokens: int
+    requests: int
 
 
 def bench_limits(
@@ -60,7 +60,7 @@ def bench_limits(
     >>> from iomodel.devices.device import hardware
     >>> from iomodel.models.registry import model
     >>> bench_limits(model("llama-3.1-70b"), hardware("h200-sxm"), 1, "fp8", 1, 1000, 1000)
-    Limits(requests=256, tokens=2048)
+    Limits(tokens=2048, requests=256)
     """
     attention = next((layer.attention for layer in model.layers if layer.attention is not None), None)
     if weights not in ENTRY_BYTES or attention is None:
@@ -76,7 +76,7 @@ def bench_limits(
     requests = _rounded(fitting, ((256, 32), (1024, 128)), 256)
     most = max(2048, _rounded(tokens, ((4096, 256), (8192, 512)), 1024))
     requests = max(64, requests)
-    return Limits(requests, max(most, prompt + requests))  # a prompt takes one step: chunks are off by default
+    return Limits(max(most, prompt + requests), requests)  # a prompt takes one step: chunks are off by default
 
 
 def _rounded(value: float, steps: tuple[tuple[int, int], ...], last: int) -> int:

@@ -18,7 +18,7 @@ from iomodel.models.registry import known_as
 from iomodel.models.registry import model as find_model
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engine_options import LLAMA_CPP, SGLANG, TRTLLM, VLLM, OptionNames
-from iomodel.planning.engines import ENGINES, OTHER_NAMES
+from iomodel.planning.engines import BENCH, ENGINES, OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
@@ -35,8 +35,6 @@ STATED = {"f16": "fp16", "bf16": "bf16", **{f"q{bits}_k": f"q{bits}_K" for bits 
 """Types of weights by their names in GGUF, where these differ."""
 SERVERS = ("llama-server", "llama-cli", "llama-bench")
 """Programs of llama.cpp that take its options."""
-BENCH = "trtllm-bench"
-"""The benchmark of TensorRT-LLM, and the engine as which it runs."""
 RUNS = "throughput", "latency"
 """Subcommands of the benchmark."""
 REFUSED = {

@@ -112,8 +112,8 @@ class Engine:
         Memory for graphs within the share [B].
     tokens_of_requests : bool
         The log counts the tokens of as many longest requests as fit, in place of those of the blocks.
-    row_kernels : "separate" or None
-        Experts in nvfp4 on Blackwell have kernels of their own for the work on rows; None if their products do it.
+    rows_apart : bool
+        Experts in nvfp4 on Blackwell have kernels of their own for the work on rows, apart from their products.
     tuned : bool
         A benchmark sets the most requests and tokens of a step, as :mod:`iomodel.planning.bench_limits` computes them.
     """
@@ -143,13 +143,13 @@ class Engine:
     logit_bytes: float = SORTED
     graphs: int = 0
     tokens_of_requests: bool = False
-    row_kernels: Literal["separate"] | None = None
+    rows_apart: bool = False
     tuned: bool = False
 
     @property
     def asked(self) -> str:
         """Name by which :func:`as_engine` finds the engine, as its benchmark runs it if that sets the limits."""
-        return "trtllm-bench" if self.tuned else self.name
+        return BENCH if self.tuned else self.name
 
     def check_cache(self, model: ModelSpec, layout: Layout) -> None:
         """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
@@ -227,8 +227,8 @@ installed (#26859), which is not assumed.
 """
 OTHER_NAMES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm"}
 """Names of engines by the first word of their commands, and by their names in InferenceX."""
-
-
+BENCH = "trtllm-bench"
+"""The benchmark of TensorRT-LLM, and the engine as which it runs."""
 AUTO = "auto"
 """Name of the engine that plans assume where none is given."""
 ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST)
@@ -237,7 +237,7 @@ meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614)."""
 NAMED = {
     AUTO: ASSUMED,
     "none": None,
-    "trtllm-bench": replace(ENGINES["tensorrt-llm"], tuned=True, row_kernels="separate"),
+    BENCH: replace(ENGINES["tensorrt-llm"], tuned=True, rows_apart=True),
 }
 """Names that stand for an assumption, or for an engine as its benchmark runs it.
 

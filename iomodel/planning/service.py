@@ -221,8 +221,7 @@ class Service:
         weights = self.weights.types.experts
         lengths = self.prompt, self.output
         entry = float(ELEMENT_SIZE.get(self.requests.dtype, 2))
-        found = bench_limits(self.model, device, self.devices, weights, entry, *lengths)
-        return None if found is None else (found.tokens, found.requests)
+        return bench_limits(self.model, device, self.devices, weights, entry, *lengths)
 
     def _fullest(self, device: Hardware) -> Fit:
         divided = self.layout.pipeline_parallel > 1

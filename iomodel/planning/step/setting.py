@@ -11,6 +11,7 @@ from iomodel.devices.rates import rates
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.converted import converted_seconds
+from iomodel.planning.step.expert_loads import evenly
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.lora import Lora
@@ -42,7 +43,7 @@ class StepSetting:
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
     adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine;
-    `row_kernels` are "separate" if those of nvfp4 leave the work on rows to kernels of their own. `absorbs`
+    `rows_apart` is True if those in nvfp4 have kernels of their own for the work on rows. `absorbs`
     is True if attention on latents may absorb their expansion; `serves` if the kernels are those of serving engines.
     """
 
@@ -66,7 +67,7 @@ class StepSetting:
     block_scales: bool = False
     lora: Lora | None = None
     expert_kernels: str | None = None
-    row_kernels: str | None = None
+    rows_apart: bool = False
     absorbs: ClassVar[bool] = True
     serves: ClassVar[bool] = True
 
@@ -140,8 +141,7 @@ class StepSetting:
         if self.lora is None:
             return
         rank, active = self.lora.rank, min(self.lora.active or self.lora.adapters, self.tokens)
-        rows, more = divmod(self.tokens, active)
-        groups = [(size, count) for size, count in ((rows + 1, more), (rows, active - more)) if size and count]
+        groups = evenly(self.tokens, active)
         name = " ".join(linear.name for linear in linears)
         width, outputs = linears[0].in_features, sum(linear.out_features for linear in linears)
         down = [self.wide(size, width, len(linears) * rank, count) for size, count in groups]
@@ -179,7 +179,7 @@ class StepSetting:
 
     def fuses_rows(self, weights: str) -> bool:
         """Check that the engine gathers, activates and quantises rows of experts of a type in their products."""
-        return self.has_fused(weights) and self.row_kernels != "separate"
+        return self.has_fused(weights) and not self.rows_apart
 
     def _products(self, first: Linear) -> str:
         """Return the type in which a layer is multiplied, with scales for each block where the model has them."""

@@ -121,7 +121,7 @@ def step(
         block_scales=spec.dtype == "fp8",
         lora=options.get("lora"),
         expert_kernels=as_backend(options.get("moe_backend")) or usual_backend(engine, device),
-        row_kernels=None if engine is None else engine.row_kernels,
+        rows_apart=engine is not None and engine.rows_apart,
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
