@@ -1,0 +1,305 @@
+"""Hold layers of serving engines against public tables of measured kernels, by device, engine and type.
+
+    python benchmarks/layers.py experts|linear|recurrent [--judging] [--by kernel|size|shape]
+
+The rows are those of tests/measured: `experts.csv`, `linear_layers.csv`, `recurrent_layers.csv`. A layer of experts is
+asked as a prefill of as many tokens under the engine of the row: the sum of the parts from the choice of the experts to
+the sum of their results. A linear layer is its product and the quantisation of its rows. A recurrent layer is the update
+of its states, of prompts or of one token, beside the kernels of the row's setting together. Working rows choose
+parameters, judging rows (whole shapes) only judge. The naive estimate beside it takes the bytes over the bandwidth or
+the FLOPs over 60 % of the peak, whichever takes longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.serving_newcomer import ENGINES, quantile  # noqa: E402
+from iomodel.devices.device import Hardware, hardware  # noqa: E402
+from iomodel.devices.rates import rates  # noqa: E402
+from iomodel.errors import IOModelError  # noqa: E402
+from iomodel.models.registry import ModelSpec, model  # noqa: E402
+from iomodel.planning.step.expert_loads import approximate_experts_hit  # noqa: E402
+from iomodel.planning.step.setting import stored  # noqa: E402
+from iomodel.planning.step.step import step  # noqa: E402
+from iomodel.planning.step.step_arguments import MULTIPLIED, ROW_TYPE  # noqa: E402
+from iomodel.timing.layer_clock import IN_BLOCKS, layer_clock  # noqa: E402
+from iomodel.timing.parameters import DEFAULT  # noqa: E402
+from iomodel.workloads.call import ELEMENT_SIZE  # noqa: E402
+from iomodel.workloads.dtypes import WEIGHT_SIZE  # noqa: E402
+from iomodel.workloads.elementwise import Elementwise  # noqa: E402
+from iomodel.workloads.linear import Linear  # noqa: E402
+
+MEASURED = ROOT / "tests" / "measured"
+WEIGHTS = {
+    "bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4", "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4", "int8_wo": "int8", "int4_wo": "int4-g128",
+}  # fmt: skip
+"""Types of the weights by those of the tables."""
+BESIDE = ("router", "shared")
+"""First words of parts of the layer that the tables leave out."""
+PEAK = 0.6
+"""Share of the peak in the naive estimate [-]."""
+Row = dict[str, str]
+
+
+class Kind(NamedTuple):
+    """A table of layers: its file, what tells settings, shapes and sizes of rows apart, and both estimates [s]."""
+
+    file: str
+    setting: tuple[str, ...]
+    shape: tuple[str, ...]
+    size: tuple[str, ...]
+    named: tuple[str, ...]
+    predicted: Callable[[Row], float]
+    naive: Callable[[Row], float]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A measured time with the predicted and the naive one [s]; None if the library refuses the row."""
+
+    row: Row
+    predicted: float | None
+    naive: float
+
+    @property
+    def measured(self) -> float:
+        return float(self.row["us"]) * 1e-6
+
+    @property
+    def error(self) -> float:
+        """Signed error: predicted over measured time, less one."""
+        return -1.0 if self.predicted is None else self.predicted / self.measured - 1
+
+
+def numbers(row: Row, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return some numbers of a row."""
+    return tuple(int(row[name]) for name in names)
+
+
+def roofline(device: Hardware, weights: str, moved: float, flops: float) -> float:
+    """Estimate a time from bytes over bandwidth and FLOPs over 60 % of the peak [s]."""
+    peaks = device.compute.peak
+    figure = {"nvfp4": peaks.fp4, "fp8": peaks.fp8}.get(weights) or peaks.bf16
+    peak = float(figure.value) if figure is not None else rates(device, "bf16").peak
+    return float(max(moved / rates(device, "bf16").hbm_peak, flops / (PEAK * peak)))
+
+
+SHAPE = ("hidden", "intermediate", "experts_per_token", "experts")
+
+
+@cache
+def layer_of_experts(widths: tuple[int, ...], in_blocks: bool) -> ModelSpec:
+    """Return a model of one layer with experts."""
+    hidden, intermediate, per_token, experts = widths
+    config: dict[str, Any] = {
+        "model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "hidden_size": hidden,
+        "intermediate_size": intermediate, "moe_intermediate_size": intermediate, "num_experts": experts,
+        "num_experts_per_tok": per_token, "num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 8,
+        "head_dim": 128, "vocab_size": 1024, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+        "decoder_sparse_step": 1, "mlp_only_layers": [], "max_position_embeddings": 1 << 20, "hidden_act": "silu",
+    }  # fmt: skip
+    if in_blocks:
+        config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    return model(config)
+
+
+def experts(row: Row) -> float:
+    """Time a layer of experts under the engine whose kernels it has [s].
+
+    CUTLASS's kernels are those of TensorRT-LLM's benchmark.
+    """
+    in_blocks = row["dtype"] == "fp8_block"
+    engine, tokens = ENGINES[row["engine"]], int(row["tokens"])
+    timed = step(
+        layer_of_experts(numbers(row, SHAPE), in_blocks),
+        row["device"],
+        q_len=tokens,
+        kv_len=tokens,
+        logits="none",
+        weight_dtype=None if in_blocks or row["dtype"] == "bfloat16" else WEIGHTS[row["dtype"]],
+        engine="trtllm-bench" if engine == "tensorrt-llm" and "cutlass" in row["kernel"] else engine,
+    )
+    first = [part.name for part in timed.parts].index("choose experts")
+    return sum(part.seconds for part in timed.parts[first:] if not part.name.startswith(BESIDE))
+
+
+def naive_experts(row: Row) -> float:
+    """Estimate the time of a layer of experts from the weights of the experts hit and its FLOPs [s]."""
+    hidden, intermediate, per_token, count = numbers(row, SHAPE)
+    weights, tokens = WEIGHTS[row["dtype"]], int(row["tokens"])
+    hit = approximate_experts_hit(count, per_token, tokens)
+    moved = 3 * hidden * intermediate * hit * WEIGHT_SIZE[weights]
+    return roofline(hardware(row["device"]), weights, moved, 6 * hidden * intermediate * per_token * tokens)
+
+
+def linear(row: Row) -> float:
+    """Time a linear layer as engines call it: the quantisation of its rows, and its product [s]."""
+    clock = layer_clock(hardware(row["device"]), DEFAULT, True)
+    rows, width, outputs = numbers(row, ("rows", "in_features", "out_features"))
+    weights, scales = stored(WEIGHTS[row["dtype"]])
+    products = IN_BLOCKS if row["dtype"] == "fp8_block" else MULTIPLIED.get(weights, "bf16")
+    kind = "fp8" if products == IN_BLOCKS else ROW_TYPE.get(products, products)
+    kind = "bf16" if row["dtype"].endswith("_wo") else kind
+    layer = Linear(
+        rows=rows,
+        in_features=width,
+        out_features=outputs,
+        dtype=kind,
+        weight_dtype=weights,
+        out_dtype="bf16",
+        scale_block=scales,
+    )
+    seconds = clock.linear(layer, products="bf16" if kind == "bf16" else products).seconds
+    if ELEMENT_SIZE[kind] < ELEMENT_SIZE["bf16"]:
+        shape = Elementwise(rows=rows, channels=width, dtype="bf16", kv_dtype=kind)
+        seconds += clock.elementwise("append_latent", shape).seconds
+    return seconds
+
+
+def naive_linear(row: Row) -> float:
+    """Estimate the time of a linear layer from its weights, rows and FLOPs [s]."""
+    rows, width, outputs = numbers(row, ("rows", "in_features", "out_features"))
+    weights = WEIGHTS[row["dtype"]]
+    moved = width * outputs * WEIGHT_SIZE[weights] + 2 * rows * (width + outputs)
+    return roofline(hardware(row["device"]), weights, moved, 2 * rows * width * outputs)
+
+
+HEADS = ("key_heads", "value_heads")
+HEAD_DIM = 128
+
+
+@cache
+def recurrent_layer(heads: tuple[int, ...]) -> ModelSpec:
+    """Return a model of one layer with a gated delta rule."""
+    keys, values = heads
+    return model(
+        {
+            "model_type": "qwen3_next", "architectures": ["Qwen3NextForCausalLM"], "hidden_size": 2048,
+            "intermediate_size": 2048, "num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 8,
+            "head_dim": 128, "vocab_size": 1024, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+            "layer_types": ["linear_attention"], "linear_num_key_heads": keys, "linear_num_value_heads": values,
+            "linear_key_head_dim": HEAD_DIM, "linear_value_head_dim": HEAD_DIM, "linear_conv_kernel_dim": 4,
+            "num_experts": 0, "hidden_act": "silu", "max_position_embeddings": 1 << 20,
+        }
+    )  # fmt: skip
+
+
+def recurrent(row: Row) -> float:
+    """Time the update of the states of a layer with a gated delta rule [s]."""
+    tokens = int(row["tokens"])
+    timed = step(
+        recurrent_layer(numbers(row, HEADS)),
+        row["device"],
+        batch=int(row["batch"]),
+        q_len=tokens,
+        kv_len=tokens if row["phase"] == "prompt" else 1024,
+        logits="none",
+        engine=ENGINES[row["engine"]],
+    )
+    return sum(part.seconds for part in timed.parts if part.name in UPDATE)
+
+
+UPDATE = ("convolution", "state update")
+"""Parts of a step that the table times."""
+
+
+def naive_recurrent(row: Row) -> float:
+    """Estimate the time of an update from the inputs, the outputs and the states, and from its FLOPs [s]."""
+    update = recurrent_layer(numbers(row, HEADS)).layers[0].recurrent
+    assert update is not None
+    batch, tokens = numbers(row, ("batch", "tokens"))
+    moved = 2 * batch * (update.state.bytes + tokens * (update.widths.inputs + update.widths.outputs))
+    flops = update.prefill_flops(tokens) if tokens > 1 else update.decode_flops()
+    return roofline(hardware(row["device"]), "bf16", moved, batch * flops)
+
+
+KINDS = {
+    "experts": Kind(
+        "experts.csv", ("engine", "dtype", "kernel", "tokens"), SHAPE, ("dtype", "tokens"),
+        ("engine", "dtype", "kernel"), experts, naive_experts,
+    ),
+    "linear": Kind(
+        "linear_layers.csv", ("engine", "dtype", "kernel", "rows"), ("in_features", "out_features"), ("dtype", "rows"),
+        ("engine", "dtype", "kernel"), linear, naive_linear,
+    ),
+    "recurrent": Kind(
+        "recurrent_layers.csv", ("engine", "phase", "batch", "tokens"), HEADS, ("phase", "batch", "tokens"),
+        ("engine", "phase"), recurrent, naive_recurrent,
+    ),
+}  # fmt: skip
+
+
+def rows(kind: Kind, role: str) -> list[Row]:
+    """List the settings with a role, each with the times of all its kernels."""
+    with (MEASURED / kind.file).open(newline="", encoding="utf-8") as file:
+        found: dict[tuple[str, ...], Row] = {}
+        for row in csv.DictReader(file):
+            if row["role"] == role:
+                key = tuple(row[name] for name in ("device", *kind.setting, *kind.shape))
+                before = float(found[key]["us"]) if key in found else 0.0
+                found[key] = {**row, "us": str(before + float(row["us"]))}
+    return list(found.values())
+
+
+def judged(name: str, role: str) -> list[Judged]:
+    """Predict every row of a table with a role."""
+    kind = KINDS[name]
+    results = []
+    for row in rows(kind, role):
+        try:
+            results.append(Judged(row, kind.predicted(row), kind.naive(row)))
+        except IOModelError:
+            results.append(Judged(row, None, kind.naive(row)))
+    return results
+
+
+def group(kind: Kind, row: Row, by: str) -> str:
+    """Name the group of a row in a report."""
+    names = {"kernel": kind.named, "size": kind.size, "shape": (*kind.named[1:2], *kind.shape)}[by]
+    return " ".join([hardware(row["device"]).architecture or "", *(row[name] for name in names)])
+
+
+def report(name: str, role: str, by: str) -> Iterator[str]:
+    """Write a row for each group: number, refused, errors and sign of the library and of the naive estimate."""
+    groups: dict[str, list[Judged]] = defaultdict(list)
+    for result in judged(name, role):
+        groups[group(KINDS[name], result.row, by)].append(result)
+        groups[f"all of {hardware(result.row['device']).architecture}"].append(result)
+        groups["all"].append(result)
+    yield "| rows | number | refused | median error | 90th percentile | median sign | naive: median | 90th |"
+    yield "| --- | " + "---: | " * 7
+    for title, some in sorted(groups.items()):
+        errors = [abs(one.error) for one in some]
+        simple = [abs(one.naive / one.measured - 1) for one in some]
+        signs = [one.error for one in some if one.predicted is not None]
+        sign = f"{median(signs):+.1%}" if signs else ""
+        figures = f"{median(errors):.1%} | {quantile(errors, 0.9):.1%} | {sign} | {median(simple):.1%}"
+        refused = sum(one.predicted is None for one in some)
+        yield f"| {title} | {len(some)} | {refused} | {figures} | {quantile(simple, 0.9):.1%} |".replace("%", " %")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=sorted(KINDS), help="the table")
+    parser.add_argument("--judging", action="store_true", help="the rows that judge")
+    parser.add_argument("--by", choices=("kernel", "size", "shape"), default="kernel", help="groups of the report")
+    options = parser.parse_args()
+    print("\n".join(report(options.kind, "judging" if options.judging else "working", options.by)))
+
+
+if __name__ == "__main__":
+    main()
