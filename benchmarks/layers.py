@@ -4,10 +4,10 @@
 
 The rows are those of tests/measured: `experts.csv`, `linear_layers.csv`, `recurrent_layers.csv`. A layer of experts is
 asked as a prefill of as many tokens under the engine of the row: the sum of the parts from the choice of the experts to
-the sum of their results. A linear layer is its product and the quantisation of its rows. A recurrent layer is the update
-of its states, of prompts or of one token, beside the kernels of the row's setting together. Working rows choose
-parameters, judging rows (whole shapes) only judge. The naive estimate beside it takes the bytes over the bandwidth or
-the FLOPs over 60 % of the peak, whichever takes longer.
+the sum of their results. A linear layer is its product and the quantisation of its rows. A recurrent layer is its
+convolution and the update of its states, of prompts or of one token: the kernels of a setting together. Working rows
+choose parameters, judging rows (whole shapes) only judge. The naive estimate beside it takes the bytes over the
+bandwidth or the FLOPs over 60 % of the peak, whichever takes longer.
 """
 
 from __future__ import annotations
@@ -183,17 +183,26 @@ HEAD_DIM = 128
 
 
 @cache
-def recurrent_layer(heads: tuple[int, ...]) -> ModelSpec:
-    """Return a model of one layer with a gated delta rule."""
+def recurrent_layer(rule: str, heads: tuple[int, ...]) -> ModelSpec:
+    """Return a model of one layer with a gated delta rule, Qwen's or Kimi's."""
     keys, values = heads
+    if rule == "kda":
+        of_rule: dict[str, Any] = {
+            "model_type": "kimi_linear", "linear_attn_config": {
+                "kda_layers": [1], "full_attn_layers": [], "num_heads": values, "head_dim": HEAD_DIM,
+                "short_conv_kernel_size": 4,
+            },
+        }  # fmt: skip
+    else:
+        of_rule = {
+            "model_type": "qwen3_5_text", "layer_types": ["linear_attention"], "linear_num_key_heads": keys,
+            "linear_num_value_heads": values, "linear_key_head_dim": HEAD_DIM, "linear_value_head_dim": HEAD_DIM,
+            "linear_conv_kernel_dim": 4,
+        }  # fmt: skip
     return model(
         {
-            "model_type": "qwen3_next", "architectures": ["Qwen3NextForCausalLM"], "hidden_size": 2048,
-            "intermediate_size": 2048, "num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 8,
-            "head_dim": 128, "vocab_size": 1024, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
-            "layer_types": ["linear_attention"], "linear_num_key_heads": keys, "linear_num_value_heads": values,
-            "linear_key_head_dim": HEAD_DIM, "linear_value_head_dim": HEAD_DIM, "linear_conv_kernel_dim": 4,
-            "num_experts": 0, "hidden_act": "silu", "max_position_embeddings": 1 << 20,
+            **of_rule, "hidden_size": 2048, "intermediate_size": 2048, "num_hidden_layers": 1, "head_dim": HEAD_DIM,
+            "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1024, "torch_dtype": "bfloat16",
         }
     )  # fmt: skip
 
@@ -202,13 +211,13 @@ def recurrent(row: Row) -> float:
     """Time the update of the states of a layer with a gated delta rule [s]."""
     tokens = int(row["tokens"])
     timed = step(
-        recurrent_layer(numbers(row, HEADS)),
+        recurrent_layer(row["rule"], numbers(row, HEADS)),
         row["device"],
         batch=int(row["batch"]),
         q_len=tokens,
         kv_len=tokens if row["phase"] == "prompt" else 1024,
         logits="none",
-        engine=ENGINES[row["engine"]],
+        engine=f"vllm=={row['release']}" if row["engine"] == "vllm" else ENGINES[row["engine"]],
     )
     return sum(part.seconds for part in timed.parts if part.name in UPDATE)
 
@@ -219,7 +228,7 @@ UPDATE = ("convolution", "state update")
 
 def naive_recurrent(row: Row) -> float:
     """Estimate the time of an update from the inputs, the outputs and the states, and from its FLOPs [s]."""
-    update = recurrent_layer(numbers(row, HEADS)).layers[0].recurrent
+    update = recurrent_layer(row["rule"], numbers(row, HEADS)).layers[0].recurrent
     assert update is not None
     batch, tokens = numbers(row, ("batch", "tokens"))
     moved = 2 * batch * (update.state.bytes + tokens * (update.widths.inputs + update.widths.outputs))
@@ -237,8 +246,8 @@ KINDS = {
         ("engine", "dtype", "kernel"), linear, naive_linear,
     ),
     "recurrent": Kind(
-        "recurrent_layers.csv", ("engine", "phase", "batch", "tokens"), HEADS, ("phase", "batch", "tokens"),
-        ("engine", "phase"), recurrent, naive_recurrent,
+        "recurrent_layers.csv", ("engine", "rule", "phase", "batch", "tokens"), HEADS,
+        ("rule", "phase", "batch", "tokens"), ("engine", "rule", "phase"), recurrent, naive_recurrent,
     ),
 }  # fmt: skip
 

@@ -96,19 +96,20 @@ class RecurrentLayer(Group, ABC):
         size: int | None = getattr(self, "chunk", None)
         return 1 if size is None else -(-tokens // size)
 
-    def _convolution_flops(self, tokens: int) -> int:
+    def convolution_flops(self, tokens: int) -> int:
+        """Count the FLOPs of the convolution [FLOP]; 0 without one."""
         kernel: int = getattr(self, "kernel", 1)
         return 2 * tokens * self.widths.convolved * kernel
 
     def decode_flops(self) -> int:
         """Count the FLOPs of one token besides the linear layers, with the state updated once [FLOP]."""
-        return self._convolution_flops(1) + self.widths.step_flops
+        return self.convolution_flops(1) + self.widths.step_flops
 
     def prefill_flops(self, tokens: int) -> int:
         """Count the FLOPs of a prompt besides the linear layers, in chunks [FLOP]."""
         each = self.widths.chunk_flops
         update = tokens * self.widths.step_flops if each is None else self.chunks(tokens) * each
-        return self._convolution_flops(tokens) + update
+        return self.convolution_flops(tokens) + update
 
 
 class GatedDeltaNet(RecurrentLayer):

@@ -114,6 +114,8 @@ class Engine:
         The log counts the tokens of as many longest requests as fit, in place of those of the blocks.
     rows_apart : bool
         Experts in nvfp4 on Blackwell have kernels of their own for the work on rows, apart from their products.
+    scans : frozenset of str
+        Architectures on which one kernel, FlashInfer's, computes all chunks of a gated delta rule.
     tuned : bool
         A benchmark sets the most requests and tokens of a step, as :mod:`iomodel.planning.bench_limits` computes them.
     """
@@ -144,6 +146,7 @@ class Engine:
     graphs: int = 0
     tokens_of_requests: bool = False
     rows_apart: bool = False
+    scans: frozenset[str] = frozenset()
     tuned: bool = False
 
     @property
@@ -214,8 +217,10 @@ vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 cl
 RELEASES: dict[str, tuple[tuple[tuple[int, ...], dict[str, Any]], ...]] = {
     "vllm": (
         ((0, 14), {"step_host": STEP_HOST}),
+        ((0, 17), {"scans": frozenset({"sm_90"})}),
         ((0, 19), {"logit_bytes": SCANNED}),
         ((0, 21), {"logit_bytes": FUSED, "share": 0.92, "graphs": GRAPH_POOL, "tokens_of_requests": True}),
+        ((0, 22), {"scans": frozenset({"sm_90", "sm_100", "sm_103"})}),
     ),
     "sglang": (((0,), {"window_ratio": None}), ((0, 5), {"window_ratio": ENGINES["sglang"].window_ratio})),
 }
@@ -223,7 +228,8 @@ RELEASES: dict[str, tuple[tuple[tuple[int, ...], dict[str, Any]], ...]] = {
 
 vLLM schedules a step while the last one runs since 0.14 (vllm-project/vllm#27614); since 0.21 graphs are within the
 share, which is 0.92, and FlashInfer samples (#30515, #40376). Up to 0.11.0 it samples as well where it happens to be
-installed (#26859), which is not assumed.
+installed (#26859), which is not assumed. FlashInfer's kernel of the gated delta rule came for Hopper with #32846, for
+Blackwell with #40717.
 """
 OTHER_NAMES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm"}
 """Names of engines by the first word of their commands, and by their names in InferenceX."""

@@ -113,15 +113,18 @@ def part(spec, name, **at):
 
 @pytest.mark.parametrize(("batch", "context"), [(1, 100), (7, 5000)])
 def test_a_decode_step_reads_and_writes_every_state(batch, context):
-    update = part(DELTA, "state update", batch=batch, q_len=1, kv_len=context)
+    update, convolution = (
+        part(DELTA, name, batch=batch, q_len=1, kv_len=context) for name in ("state update", "convolution")
+    )
     channels = 2 * 2 * 64 + 4 * 32
-    state = 3 * (4 * 64 * 32 * 4 + channels * 3 * 2)
-    assert DELTA.state_bytes() == state
-    assert update.hbm_bytes == batch * (2 * state + 3 * (channels + 4 * 32) * 2)
-    assert update.flops == batch * 3 * (2 * channels * 4 + 4 * 7 * 64 * 32)
-    mamba = part(MAMBA, "state update", batch=batch, q_len=1, kv_len=context)
+    state, kept = 4 * 64 * 32 * 4, channels * 3 * 2
+    assert DELTA.state_bytes() == 3 * (state + kept)
+    assert update.hbm_bytes == batch * 3 * (2 * state + (channels + 4 * 32) * 2)
+    assert convolution.hbm_bytes == batch * 3 * (2 * kept + 2 * channels * 2)
+    assert (update.flops, convolution.flops) == (batch * 3 * 4 * 7 * 64 * 32, batch * 3 * 2 * channels * 4)
+    mamba = [part(MAMBA, name, batch=batch, q_len=1, kv_len=context) for name in ("state update", "convolution")]
     wide = 256 + 2 * 2 * 64
-    assert mamba.flops == batch * (2 * wide * 4 + 8 * (5 * 32 * 64 + 2 * 32))
+    assert [one.flops for one in mamba] == [batch * 8 * (5 * 32 * 64 + 2 * 32), batch * 2 * wide * 4]
 
 
 @pytest.mark.parametrize("tokens", [1, 64, 65, 1000])
@@ -130,9 +133,11 @@ def test_a_prefill_computes_whole_chunks(tokens):
     tokens = max(2, tokens)
     chunks = -(-tokens // 64)
     head = 2 * 64 * (2 * 64 + 32) + 6 * 64 * 32 + 64 * (64 + 32)
-    assert update.flops == 2 * 3 * (tokens * 2 * 384 * 4 + 4 * 64 * chunks * head)
-    state = 4 * 64 * 32 * 4 + 384 * 3 * 2
-    assert update.hbm_bytes == 2 * 3 * (state * (2 * chunks - 1) + tokens * (384 + 128) * 2)
+    assert update.flops == 2 * 3 * 4 * 64 * chunks * head
+    wide, keys, values, states = 4 * 64, 2 * 64, 4 * 32, 4 * 64 * 32  # of a token: W, K or Q, values; of a chunk
+    scores = 4 * 64 * (4 + 4 + 2 + 2)
+    handed = 2 * (5 * keys + 2 * wide + 6 * values + 2 * states // 64) + scores
+    assert update.hbm_bytes == 2 * 3 * (4 * states + tokens * handed)
 
 
 @given(st.integers(1, 300), st.integers(0, 300), st.integers(1, 9))
@@ -202,6 +207,37 @@ def test_a_prefill_through_compressed_attention_is_timed():
 def test_ranks_that_do_not_divide(spec, ranks, message):
     with pytest.raises(InputError, match=message):
         step(spec, H100, batch=1, q_len=1, kv_len=10, layout=Layout(tensor_parallel=ranks))
+
+
+@pytest.mark.parametrize(("device", "engine"), [("h100-sxm5", "sglang"), ("b200", "vllm==0.24"), ("a100", "vllm")])
+def test_prompts_of_a_delta_rule_are_never_faster_with_more_of_them(device, engine):
+    """Nor on fewer ranks, nor with states before them."""
+    spec = read("Qwen/Qwen3.5-397B-A17B")
+    sizes = [(1, 64), (1, 65), (1, 1000), (2, 1000), (9, 1000), (64, 1000), (64, 4096), (64, 4160)]
+
+    def seconds(batch, tokens, before=0, ranks=1):
+        layout = Layout(tensor_parallel=ranks)
+        timed = step(spec, device, batch=batch, q_len=tokens, kv_len=tokens + before, engine=engine, layout=layout)
+        return sum(p.seconds for p in timed.parts if p.name in ("convolution", "state update"))
+
+    times = [seconds(*size) for size in sizes]
+    assert times == sorted(times)
+    assert all(one <= seconds(*size, before=1) for size, one in zip(sizes, times, strict=True))
+    assert all(seconds(*size, ranks=4) <= one for size, one in zip(sizes, times, strict=True))
+
+
+def test_one_kernel_hands_chunks_on_in_an_sm():
+    """Its time is that of whole waves of heads; kernels over chunks take their traffic to HBM and back."""
+    spec = read("Qwen/Qwen3.5-397B-A17B")
+    one, two = (part_of(spec, "b200", "vllm==0.24", batch) for batch in (1, 3))
+    assert one.seconds < two.seconds < 2.1 * one.seconds  # 64 heads, and 192 on 148 SMs
+    assert two.seconds < part_of(spec, "b200", "sglang", 3).seconds
+    assert two.hbm_bytes < part_of(spec, "b200", "sglang", 3).hbm_bytes / 4
+
+
+def part_of(spec, device, engine, batch):
+    timed = step(spec, device, batch=batch, q_len=8192, engine=engine)
+    return next(one for one in timed.parts if one.name == "state update")
 
 
 def test_ranks_divide_heads_and_states():

@@ -43,8 +43,9 @@ class StepSetting:
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
     adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine;
-    `rows_apart` is True if those in nvfp4 have kernels of their own for the work on rows. `absorbs`
-    is True if attention on latents may absorb their expansion; `serves` if the kernels are those of serving engines.
+    `rows_apart` is True if those in nvfp4 have kernels of their own for the work on rows; `scans` has the
+    architectures on which one kernel computes all chunks of a gated delta rule. `absorbs` is True if attention on
+    latents may absorb their expansion; `serves` if the kernels are those of serving engines.
     """
 
     clock: LayerClock
@@ -68,6 +69,7 @@ class StepSetting:
     lora: Lora | None = None
     expert_kernels: str | None = None
     rows_apart: bool = False
+    scans: frozenset[str] = frozenset()
     absorbs: ClassVar[bool] = True
     serves: ClassVar[bool] = True
 

@@ -122,6 +122,7 @@ def step(
         lora=options.get("lora"),
         expert_kernels=as_backend(options.get("moe_backend")) or usual_backend(engine, device),
         rows_apart=engine is not None and engine.rows_apart,
+        scans=frozenset() if engine is None else engine.scans,
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)

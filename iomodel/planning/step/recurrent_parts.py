@@ -1,0 +1,168 @@
+"""Kernels of a recurrent layer with their times: its linear layers, the convolution, and the update of its states.
+
+Under a delta rule the chunks of a prompt are computed in one of two ways. Kernels of flash-linear-attention
+(github.com/fla-org/flash-linear-attention), which SGLang and TensorRT-LLM have, compute what chunks need of themselves
+in all SMs, and hand the states from chunk to chunk in a kernel of its own. FlashInfer's, which newer releases of vLLM
+have on Hopper and Blackwell, compute a head of a sequence on one SM, chunk after chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from iomodel.common.arithmetic import ceil_div
+from iomodel.devices.rates import Rates, rates
+from iomodel.models.decoder_layer import DecoderLayer
+from iomodel.models.recurrent import STATE_BYTES, GatedDeltaNet, KimiDelta, RecurrentLayer
+from iomodel.planning.step.layout import recurrent_linears
+from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.streamed import streamed
+from iomodel.timing.span import Span
+from iomodel.workloads.call import ELEMENT_SIZE
+
+CONVOLVED = 2.4
+"""Elements that an SM convolves in a clock [1/clk]: tests/measured/recurrent_layers.csv, H200 and B200, where DRAM does
+not bound it. The other constants are read off working rows of this file too."""
+REPLACED = {"sm_100": 0.85, "sm_103": 0.85}
+"""Rate at which decoding reads states and writes others in their place, over the bandwidth of reads [-]: 128 and 512
+requests. H100, L40S and RTX PRO 6000 reach that bandwidth."""
+KERNELS = 8
+"""Kernels of a delta rule in chunks: norms of Q and K, sums of gates, products of keys, inverses, W and U, states,
+outputs."""
+HANDED = 2600.0
+"""Time to hand the states of a head to the next chunk, which takes the products of that chunk [clk]: prompts of 4,096
+and 16,384 tokens with few heads."""
+STATES_PER_SM = 1.5
+"""Heads whose states an SM hands on at once, in two blocks of columns each [-]."""
+PER_CLOCK = 400.0
+"""Useful FLOPs of an SM in a clock in the kernels over chunks [FLOP/clk]: 32 prompts on H200, B200 and B300."""
+CHANNEL_GATES = 1.8
+"""Time of the kernels over chunks with a gate for each channel, over that with one for each head [-]."""
+EXCHANGES = 4
+"""Kernels over chunks among which their traffic is divided [-]."""
+SCANNED = {"sm_90": 6000.0, "sm_100": 5100.0, "sm_103": 5000.0}
+"""Time of a chunk of a head in one kernel of all chunks, which has an SM to itself [clk]."""
+SCAN_KERNELS = 4
+"""Kernels of a delta rule that one of them scans: norms of Q and K, gates, the scan."""
+
+
+def recurrent_parts(layer: DecoderLayer, recurrent: RecurrentLayer, at: StepSetting) -> Iterator[Part]:
+    """List the kernels of a recurrent layer in order."""
+    linears = recurrent_linears(recurrent, at.hidden, at.layout)
+    first = [linear for linear in linears if linear.in_features == at.hidden and linear.name != "state out"]
+    by_type: dict[str, int] = {}
+    for linear in first:
+        dtype = at.type_of(layer, linear.name)
+        by_type[dtype] = by_type.get(dtype, 0) + linear.out_features
+    for dtype, outputs in by_type.items():
+        yield at.product("state in", at.linear(at.tokens, at.hidden, outputs, weight_dtype=dtype))
+    for linear in linears:
+        if linear not in first and linear.name != "state out":
+            yield at.single(layer, linear)
+    if _is_convolved(recurrent):
+        yield "convolution", "attention", _convolution(recurrent, at)
+    yield "state update", "attention", _update(recurrent, at)
+    yield at.single(layer, linears[-1])
+
+
+def _convolution(recurrent: RecurrentLayer, at: StepSetting) -> Span:
+    """Time the convolution of the inputs of the recurrence."""
+    ranks, known = at.layout.tensor_parallel, rates(at.clock.device, at.dtype)
+    elements = at.tokens * recurrent.widths.convolved // ranks
+    kept = at.batch * recurrent.state.sized(0) // ranks
+    tensors = {
+        "inputs kept before": kept * (at.kv_len > at.q_len),
+        "inputs kept": kept,
+        "inputs": elements * ELEMENT_SIZE[at.dtype],
+        "outputs": elements * ELEMENT_SIZE[at.dtype],
+    }
+    flops = at.batch * recurrent.convolution_flops(at.q_len) // ranks
+    span = streamed(at, "convolution", tensors, flops, at.tokens, matrix=False)
+    if known.units is None or known.clock is None:
+        return span
+    return replace(span, seconds=max(span.seconds, at.clock.launch(known) + elements / (CONVOLVED * _clocks(known))))
+
+
+def _update(recurrent: RecurrentLayer, at: StepSetting) -> Span:
+    """Time the recurrence: the state, the inputs, the outputs."""
+    ranks, size = at.layout.tensor_parallel, ELEMENT_SIZE[at.dtype]
+    decoding, alone = at.q_len == 1, not _is_convolved(recurrent)
+    flops = recurrent.decode_flops() if decoding else recurrent.prefill_flops(at.q_len)
+    flops -= 0 if alone else recurrent.convolution_flops(at.q_len)
+    chunks = 1 if decoding else recurrent.chunks(at.q_len)
+    state = at.batch * (recurrent.state.bytes if alone else STATE_BYTES * recurrent.widths.state) // ranks
+    rule = recurrent if isinstance(recurrent, GatedDeltaNet | KimiDelta) and not decoding else None
+    passed = 1 if rule else chunks
+    tensors = {"state read": state * (passed - 1 + (at.kv_len > at.q_len)), "state written": state * passed}
+    scan = 0.0 if rule is None else _scan_clocks(rule, at)
+    if rule is not None and not scan:
+        tensors["between kernels"] = at.tokens * _handed(rule, size) // ranks
+    else:
+        tensors["inputs"] = at.tokens * recurrent.widths.inputs // ranks * size
+        tensors["outputs"] = at.tokens * recurrent.widths.outputs // ranks * size
+    blocks = at.batch * chunks * max(1, recurrent.widths.blocks // ranks)
+    span = streamed(
+        at, "state update", tensors, at.batch * flops // ranks, blocks, matrix=not decoding and rule is None
+    )
+    known = rates(at.clock.device, at.dtype)
+    launch = at.clock.launch(known)
+    if decoding:
+        share = REPLACED.get(at.clock.device.architecture or "", 1.0)
+        return replace(span, seconds=launch + (span.seconds - launch) / share)
+    if rule is None or known.units is None or known.clock is None:
+        return span
+    if scan:
+        waves = ceil_div(at.batch * max(1, recurrent.widths.blocks // ranks), known.units)
+        return replace(span, seconds=max(span.seconds, waves * chunks * scan / known.clock) + SCAN_KERNELS * launch)
+    return replace(span, seconds=_in_kernels(rule, at, known, tensors["between kernels"]) + KERNELS * launch)
+
+
+def _is_convolved(recurrent: RecurrentLayer) -> bool:
+    """Check that a kernel of its own convolves the inputs of a recurrence."""
+    return recurrent.widths.state > 0 and recurrent.widths.convolved > 0
+
+
+def _clocks(known: Rates) -> float:
+    """Return the clocks of all SMs in a second [clk/s]."""
+    return (known.units or 1) * (known.clock or 1.0)
+
+
+def _scan_clocks(recurrent: GatedDeltaNet | KimiDelta, at: StepSetting) -> float:
+    """Return the time of a chunk in one kernel of all chunks [clk]; 0 where the engine has none."""
+    architecture = at.clock.device.architecture or ""
+    runs = isinstance(recurrent, GatedDeltaNet) and architecture in at.scans
+    return SCANNED.get(architecture, 0.0) if runs else 0.0
+
+
+def _in_kernels(recurrent: GatedDeltaNet | KimiDelta, at: StepSetting, known: Rates, moved: float) -> float:
+    """Time the kernels over the chunks of prompts under a delta rule, and the states that they hand on [s]."""
+    ranks, chunks = at.layout.tensor_parallel, recurrent.chunks(at.q_len)
+    heads = at.batch * recurrent.widths.blocks / ranks
+    handed = chunks * HANDED / (known.clock or 1.0) * max(1.0, heads / (STATES_PER_SM * (known.units or 1)))
+    computed = at.batch * chunks * (recurrent.widths.chunk_flops or 0) / ranks / (PER_CLOCK * _clocks(known))
+    if isinstance(recurrent, KimiDelta):
+        computed *= CHANNEL_GATES
+    return handed + max(computed, _exchanged(moved, known))
+
+
+def _exchanged(moved: float, known: Rates) -> float:
+    """Time what kernels hand to each other [s]: through the L2 where what one of them reads and writes fits."""
+    if known.l2 is None or known.l2_for_all is None:
+        return moved / known.hbm
+    kept = min(1.0, max(0.0, 2 - moved / EXCHANGES / known.l2_for_all))
+    return moved * (kept / max(known.l2, known.hbm) + (1 - kept) / known.hbm)
+
+
+def _handed(recurrent: GatedDeltaNet | KimiDelta, size: int) -> int:
+    """Count what the kernels over chunks read and write for a token [B].
+
+    K is read by its products, by those of W, by the states and the outputs, Q by the outputs; W, U and the values
+    less the predicted ones are written and read, as are the states before each chunk. Products of keys are in fp32,
+    their inverses in the type of the rows.
+    """
+    widths, chunk = recurrent.widths, recurrent.chunk
+    keys, values = (widths.inputs - widths.outputs) // 2, widths.outputs
+    scores = widths.blocks * chunk * (2 * STATE_BYTES + 2 * size)
+    rows = 5 * keys + 2 * widths.state * widths.blocks // values + 6 * values
+    return scores + size * (rows + 2 * widths.state // chunk)
