@@ -16,7 +16,7 @@ from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 ROWS = (16, 32, 64, 128, 256)
-COLUMNS = (64, 128, 256)
+COLUMNS = (64, 128, 160, 192, 256)
 LARGE = (512, 1024, 2048)
 """Larger sizes, for on-chip memories far larger than that of an SM."""
 SLICE = 128

@@ -161,6 +161,20 @@ class Setting(NamedTuple):
         """Time between the starts of consecutive kernels [s]."""
         return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
 
+    @property
+    def node(self) -> float:
+        """Time between the starts of kernels that depend on each other, or are nodes of a graph [s]."""
+        if self.rates.node is not None:
+            return self.rates.node
+        return DEPENDENT * self.launch
+
+    def start(self, with_products: bool) -> float:
+        """Compute the time of a kernel in addition to its work and its blocks [s].
+
+        Blocks of kernels without products start and end as others do, which is not timed by itself.
+        """
+        return self.launch + (self.parameters.in_graph * (self.node - self.launch) if with_products else 0.0)
+
     def warmed(self, demand: KernelWork) -> Setting:
         """Return the setting of a kernel whose tensors the L2 holds when it starts, where they fit.
 
@@ -197,7 +211,7 @@ def described(demand: KernelWork, at: Setting, took: Elapsed) -> KernelTime:
     return KernelTime(
         demand.title,
         took.seconds,
-        FrozenDict(_shown(took.breakdown, at.launch)),
+        FrozenDict(_shown(took.breakdown, at.start(bool(demand.products)))),
         demand.blocks,
         took.waves,
         took.streamed,
@@ -239,9 +253,7 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
     copied = _by_pages(demand, workload, execution)
     if anywhere(copied) and rates.units is not None and rates.clock is not None:
         needs["addresses"] = copied * execution.paged_clocks / (rates.units * rates.clock)
-    launch = at.launch
-    if execution.dependent and not demand.products:
-        launch = DEPENDENT * launch if rates.node is None else rates.node
+    launch = at.node if execution.dependent and not demand.products else at.start(bool(demand.products))
     if rates.simulated:  # as a trace counts: every load, product and store after the other
         return Elapsed(sum(needs.values()), needs, 0.0, 0.0, 1, streamed, at_once)
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))

@@ -43,32 +43,37 @@ MOST = 1 << 16
 """Cached results of a clock."""
 ROWS = (tuple(1 << power for power in range(9)), tuple(1 << power for power in range(9, 14)))
 """Rows ranked together, small and large: the batches at which planners compute decode steps [rows]."""
+IN_BLOCKS = "fp8 in blocks"
+"""Products of fp8 rows and weights with a scale for each block of 128 terms, whose sums are scaled one by one."""
 REACHED = {
-    "sm_90": {"fp8": 0.62, "int8": 0.62},
-    "sm_100": {"bf16": 0.7, "fp16": 0.7, "fp8": 0.57, "int8": 0.57, "fp4": 0.48},
-    "sm_103": {"bf16": 0.75, "fp16": 0.75, "fp8": 0.6, "int8": 0.6, "fp4": 0.34},
-    "sm_120": {"fp8": 0.82, "int8": 0.7, "fp4": 0.82},
+    "sm_89": {"fp8": 0.6, "int8": 0.7, IN_BLOCKS: 0.38},
+    "sm_90": {"fp8": 0.65, "int8": 0.65},
+    "sm_100": {"bf16": 0.73, "fp16": 0.73, "fp8": 0.59, "int8": 0.59, IN_BLOCKS: 0.65, "fp4": 0.5},
+    "sm_103": {"bf16": 0.78, "fp16": 0.78, "fp8": 0.62, "int8": 0.62, IN_BLOCKS: 0.71, "fp4": 0.36},
+    "sm_120": {"fp8": 0.84, "int8": 0.7, IN_BLOCKS: 0.66, "fp4": 0.86},
 }
-"""Share of the matrix peak that a long product reaches where none is measured, by architecture [-]: linear layers of
-TensorRT-LLM, vLLM and SGLang with 2048 to 16384 rows and 8192 to 16384 channels (aiconfigurator 0.12.0, gemm_perf), the
-median of H100 and H200, of B200 and GB200, and of B300; on sm_120, in fp8 and fp4, CUTLASS's fp8 on an RTX 5090 (389
-TFLOP/s at 4096 rows: PyTorch pull request 155991), which the mean of the best products in fp4 of three cards equals,
-and in int8 `NARROW`."""
+"""Share of the matrix peak that a long product reaches where none is measured, by architecture [-]: working rows of
+tests/measured/linear_layers.csv with 1,024 and 4,096 rows on H100 and H200, B200, B300, L40S and RTX PRO 6000, the
+median of their engines is predicted within 6 %. In int8, `NARROW` on sm_120. Products whose scales are of blocks have
+kernels of their own (DeepGEMM), which are faster than those of one scale on Blackwell."""
 NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.35}
 """The same on other architectures [-]: calibration rows of tests/measured/serving.csv with 2048 and 128 tokens (Llama
 3.1 70B on an H200, 405B on GB200)."""
-LAST_WAVE = 0.5
+LAST_WAVE = 0.2
 """Waves of blocks that a product takes beside its own, where no rate is measured [-]: the last wave has between none
-and all of its blocks, and takes as long as a full one. With it, and the time to quantise the rows, the median of the
-same tables is within 10 % of the predicted time from 1024 rows on for H100, H200 and B200; without it, products of 512
-to 1536 rows on Blackwell took 10 to 25 % longer than predicted."""
+and all of its blocks, and takes less time than a full one, as fewer SMs share the power."""
 IN_WAVES = 0.95
 """Rate of a long product over that of its SMs while they multiply [-]: one of 8192 rows, terms and columns in tiles of
 128 x 256 takes 16 waves for 15.5 on 132 SMs, and its tiles 1.02 times their products with the start of a block."""
 ROUNDED = 1.005
 """Most that a datasheet's peak exceeds the rate of its SMs at its clock by rounding [-]: 0.3 % on a B200."""
-IN_BLOCKS = "fp8 in blocks"
-"""Products of fp8 rows and weights with a scale for each block of 128 terms, whose sums are scaled one by one."""
+STREAMED = {"sm_80": 0.8, "sm_86": 0.8, "sm_90": 0.94, "sm_100": 0.88, "sm_103": 0.92, "sm_120": 0.93}
+"""Share of the bandwidth of DRAM at which products of few rows load weights [-]: working rows of
+tests/measured/linear_layers.csv in bf16 with 1 to 64 rows, whose medians are within 4 % by architecture; sm_86 has the
+instructions of sm_80."""
+LOADED = 24.0
+"""Bytes that an SM loads from DRAM in a clock [B/clk]: the same rows of H200 and B200 with 4,096 and 5,120 columns,
+which leave SMs without a tile or take a split sum."""
 _BLACKWELL = {"bf16": 0.51, "fp16": 0.51, "fp8": 0.5, "int8": 0.5, IN_BLOCKS: 0.2, "fp4": 0.4}
 GROUPED = {
     "sm_90": {"bf16": 0.52, "fp16": 0.52, "fp8": 0.62, "int8": 0.62, IN_BLOCKS: 0.32},
@@ -232,16 +237,19 @@ class LayerClock:
         known = derived(self.device, kind)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         warp = max(known.warp_matrix, known.peak * share)
-        free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
+        hbm = known.hbm * STREAMED.get(self.device.architecture or "", 1.0)
+        free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak, hbm=hbm)
         if known.asynchronous and known.sm_matrix is not None:  # warps of their own load the slices of a trip
-            share = min(self._reached(known), known.reached or known.peak) / _peak(known)
+            share = min(self._reached(known, IN_BLOCKS if in_blocks else None), known.reached or known.peak) / _peak(
+                known
+            )
             free = replace(free, sm_matrix=known.sm_matrix * min(1.0, share / IN_WAVES))
         return known, free
 
-    def _reached(self, known: Rates) -> float:
-        """Return the rate that a long product reaches [FLOP/s]."""
+    def _reached(self, known: Rates, products: str | None = None) -> float:
+        """Return the rate that a long product reaches [FLOP/s]; `products` may be `IN_BLOCKS`."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
-        share = shares.get(known.dtype)
+        share = shares.get(products or known.dtype, shares.get(known.dtype))
         reached = known.matrix if known.matrix < known.peak else _best(known) if share is None else share * known.peak
         if not self.engines and reached < known.matrix:
             reached = max(reached, known.best_product)
@@ -341,19 +349,32 @@ class LayerClock:
         self.ranked.update({(products, layer): tile for layer, (_, tile) in zip(layers, best, strict=True)})
 
     def launch(self, known: Rates) -> float:
-        """Return the time between the starts of consecutive kernels [s]."""
-        return self.parameters.kernel_launch if known.launch is None else known.launch
+        """Return the time of a kernel without products in addition to its work [s]."""
+        return self._setting(known).start(False)
 
     def _floor(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the first kernel [s]; the numbers of the layers and of the tile may be arrays."""
-        return larger(self._least(layers, tile, known, products), self._conversion(layers, tile, known, products))
+        least = larger(self._least(layers, tile, known, products), self._conversion(layers, tile, known, products))
+        return larger(least, self._busiest(layers, tile, known))
+
+    def _busiest(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
+        """Time the weights that the SM with the most blocks loads from DRAM [s]; rows of tiles share their loads."""
+        if known.units is None or known.clock is None:
+            return 0.0
+        first = layers[0]
+        blocks = sum(layer.groups * ceil_div(layer.rows, tile.block_m) for layer in layers)
+        rows = larger(1, *(ceil_div(layer.rows, tile.block_m) for layer in layers))
+        waves = ceil_div(blocks * ceil_div(first.out_features, tile.block_n) * tile.splits, known.units)
+        share = ceil_div(first.in_features, tile.splits) * tile.block_n * (2 if first.gated else 1)
+        weights = share * WEIGHT_QUARTERS[first.weight_dtype] / 32
+        return waves * weights / rows / (LOADED * known.clock)
 
     def _least(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the products of a tile [s].
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         """
-        reached: Any = self._reached(known)
+        reached: Any = self._reached(known, products)
         shares_of_groups = self.grouped or GROUPED.get(self.device.architecture or "", GROUPED_NARROW)
         kind = IN_BLOCKS if products == IN_BLOCKS else known.dtype
         grouped = min(reached, shares_of_groups.get(kind, 1.0) * known.peak)
@@ -437,4 +458,4 @@ def layer_clock(device: Hardware, parameters: Parameters = DEFAULT, engines: boo
     >>> span.hbm_bytes >= 2 * 4096**2
     True
     """
-    return LayerClock(device, parameters, engines=engines)
+    return LayerClock(device, replace(parameters, in_graph=1.0) if engines else parameters, engines=engines)

@@ -47,6 +47,10 @@ class Parameters(Result, constructed=True):
         tensors and empties no cache [-]. A kernel whose tensors fit reads no DRAM; larger ones, whose lines a cache
         that evicts in the order of use drops before they are read again, are read from there. The bytes of an estimate
         stay those of an empty L2. A plan takes 0.
+    in_graph : float
+        Share of the kernels that a graph starts, each while the last blocks of the one before it end, or 1 for all [-]:
+        the time between the starts of graph nodes takes the place of that between starts on a stream, and kernels
+        without products take half of `block_clocks`. A step of a serving engine takes 1.
     kernel_launch : float
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
@@ -66,6 +70,7 @@ class Parameters(Result, constructed=True):
     convert_ops: float = 1.5
     dirty_l2: float = 0.7
     warm_l2: float = 0.0
+    in_graph: float = 0.0
     kernel_launch: float = 2.62e-6
     host_launch: float = 0.0
 

@@ -109,7 +109,7 @@ def step(
     algorithm, engine = options.get("attention_algorithm"), as_engine(options.get("engine"))
     at = StepSetting(
         clock=layer_clock(device, parameters, True),
-        attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm)),
+        attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm), 1.0),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
