@@ -67,7 +67,7 @@ IN_WAVES = 0.95
 128 x 256 takes 16 waves for 15.5 on 132 SMs, and its tiles 1.02 times their products with the start of a block."""
 ROUNDED = 1.005
 """Most that a datasheet's peak exceeds the rate of its SMs at its clock by rounding [-]: 0.3 % on a B200."""
-STREAMED = {"sm_80": 0.8, "sm_86": 0.8, "sm_90": 0.94, "sm_100": 0.88, "sm_103": 0.92, "sm_120": 0.93}
+STREAMED = {"sm_80": 0.79, "sm_86": 0.79, "sm_90": 0.92, "sm_100": 0.86, "sm_103": 0.9, "sm_120": 0.92}
 """Share of the bandwidth of DRAM at which products of few rows load weights [-]: working rows of
 tests/measured/linear_layers.csv in bf16 with 1 to 64 rows, whose medians are within 4 % by architecture; sm_86 has the
 instructions of sm_80."""
@@ -124,7 +124,8 @@ class LayerClock:
 
     `shares` are shares of the matrix peak that long products reach, by type, in place of `REACHED`; `grouped` those of
     the products of experts in place of `GROUPED` [-]. Products are those of serving engines (`engines`) at `REACHED`,
-    or of a library alone, at the best rate on file of their type where there is one.
+    or of a library alone, at the best rate on file of their type where there is one; `sustained` is their rate in the
+    clock's load over that of a product alone [-].
     """
 
     device: Hardware
@@ -132,6 +133,7 @@ class LayerClock:
     shares: Mapping[str, float] = FrozenDict()
     grouped: Mapping[str, float] = FrozenDict()
     engines: bool = False
+    sustained: float = 1.0
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
     ranked: dict[tuple[str | None, Linear], tuple[GemmTile, ...]] = field(
         default_factory=dict, compare=False, repr=False
@@ -237,12 +239,10 @@ class LayerClock:
         known = derived(self.device, kind)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         warp = max(known.warp_matrix, known.peak * share)
-        hbm = known.hbm * STREAMED.get(self.device.architecture or "", 1.0)
-        free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak, hbm=hbm)
+        free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
         if known.asynchronous and known.sm_matrix is not None:  # warps of their own load the slices of a trip
-            share = min(self._reached(known, IN_BLOCKS if in_blocks else None), known.reached or known.peak) / _peak(
-                known
-            )
+            reached = self._reached(known, IN_BLOCKS if in_blocks else None) * self.sustained
+            share = min(reached, known.reached or known.peak) / _peak(known)
             free = replace(free, sm_matrix=known.sm_matrix * min(1.0, share / IN_WAVES))
         return known, free
 
@@ -355,19 +355,26 @@ class LayerClock:
     def _floor(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the first kernel [s]; the numbers of the layers and of the tile may be arrays."""
         least = larger(self._least(layers, tile, known, products), self._conversion(layers, tile, known, products))
-        return larger(least, self._busiest(layers, tile, known))
+        return larger(least, self._loaded(layers, tile, known))
 
-    def _busiest(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
-        """Time the weights that the SM with the most blocks loads from DRAM [s]; rows of tiles share their loads."""
-        if known.units is None or known.clock is None:
+    def _loaded(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
+        """Time the loads of a lone product from DRAM, of all SMs and of the one with the most blocks [s].
+
+        Rows of tiles share the weights that they load.
+        """
+        if known.units is None or known.clock is None or len(layers) > 1:
             return 0.0
-        first = layers[0]
-        blocks = sum(layer.groups * ceil_div(layer.rows, tile.block_m) for layer in layers)
-        rows = larger(1, *(ceil_div(layer.rows, tile.block_m) for layer in layers))
-        waves = ceil_div(blocks * ceil_div(first.out_features, tile.block_n) * tile.splits, known.units)
-        share = ceil_div(first.in_features, tile.splits) * tile.block_n * (2 if first.gated else 1)
-        weights = share * WEIGHT_QUARTERS[first.weight_dtype] / 32
-        return waves * weights / rows / (LOADED * known.clock)
+        layer = layers[0]
+        weight = WEIGHT_QUARTERS[layer.weight_dtype] / 32
+        moved = layer.parameters * weight + layer.rows * layer.in_features * layer.element_size
+        share = STREAMED.get(self.device.architecture or "", 1.0)
+        at = self._setting(known)
+        start = at.start(True) + self.parameters.block_clocks / 2 / known.clock
+        rows, columns = ceil_div(layer.rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
+        waves = ceil_div(rows * columns * tile.splits, known.units)
+        tiles = ceil_div(layer.in_features, tile.splits) * tile.block_n * (2 if layer.gated else 1)
+        busiest = waves * tiles * weight / rows / (LOADED * known.clock)
+        return pick(layer.groups == 1, larger(moved / (share * known.hbm) + start, busiest), 0.0)
 
     def _least(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the products of a tile [s].
@@ -380,6 +387,7 @@ class LayerClock:
         grouped = min(reached, shares_of_groups.get(kind, 1.0) * known.peak)
         of_experts = sum(layer.groups for layer in layers) > 1
         reached = pick(of_experts, grouped, reached)
+        reached = reached * self.sustained
         flops = sum(layer.flops * pick(of_experts, _padded(layer.rows, tile.block_m), 1.0) for layer in layers)
         if known.units is None or known.matrix < known.peak or known.dtype in self.shares:
             return flops / reached
@@ -450,12 +458,17 @@ def _is_usual(name: AlgorithmLike | None, layer: Linear) -> bool:
 
 
 @per_device
-def layer_clock(device: Hardware, parameters: Parameters = DEFAULT, engines: bool = False) -> LayerClock:
+def layer_clock(
+    device: Hardware, parameters: Parameters = DEFAULT, engines: bool = False, sustained: float = 1.0
+) -> LayerClock:
     """Return the timer of a device, one per device and parameters, of products alone or of those of serving engines.
+
+    `sustained` is the rate of products over that of one alone.
 
     >>> from iomodel.devices.device import hardware
     >>> span = layer_clock(hardware("h100-sxm5")).linear(Linear(rows=1, in_features=4096, out_features=4096))
     >>> span.hbm_bytes >= 2 * 4096**2
     True
     """
-    return LayerClock(device, replace(parameters, in_graph=1.0) if engines else parameters, engines=engines)
+    started = replace(parameters, in_graph=1.0) if engines else parameters
+    return LayerClock(device, started, engines=engines, sustained=sustained)

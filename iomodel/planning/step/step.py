@@ -40,6 +40,10 @@ from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.workloads.call import ELEMENT_SIZE
 
+SUSTAINED = 0.88
+"""Rate of the products of a server over that of a product alone, at the limit of power for minutes [-]: of 0.85, 0.88,
+0.91 and 0.94 the one with the least signs of the 16 dense rates of tests/measured/serving.csv, asked as their runs."""
+
 Logits = Literal["last", "all", "none"]
 
 __all__ = ["Layout", "LinearLayer", "StepPart", "StepTime", "linear_layers", "step"]
@@ -108,7 +112,7 @@ def step(
         link(device)
     algorithm, engine = options.get("attention_algorithm"), as_engine(options.get("engine"))
     at = StepSetting(
-        clock=layer_clock(device, parameters, True),
+        clock=layer_clock(device, parameters, True, SUSTAINED),
         attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm), 1.0),
         layout=shared,
         hidden=spec.hidden_size,
