@@ -13,6 +13,7 @@ from math import ceil, inf, nan
 from typing import Any, NamedTuple
 
 import iomodel
+from benchmarks.layers import alone
 from iomodel.devices.rates import has_rates, rates
 from iomodel.planning.step.expert_loads import approximate_tokens_per_expert, tokens_per_expert
 from iomodel.timing.layer_clock import layer_clock
@@ -57,7 +58,8 @@ def experts(record: Record) -> Figure:
 @cache
 def expert_step(model: str, weights: str, tokens: int, device: str) -> iomodel.results.StepTime:
     """Return one step that decodes a token of each sequence."""
-    return iomodel.step(model, device, batch=tokens, q_len=1, kv_len=16, weight_dtype=weights)
+    with alone():
+        return iomodel.step(model, device, batch=tokens, q_len=1, kv_len=16, weight_dtype=weights)
 
 
 def grouped(record: Record, told: bool) -> Figure:

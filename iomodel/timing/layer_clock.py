@@ -241,8 +241,8 @@ class LayerClock:
         warp = max(known.warp_matrix, known.peak * share)
         free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
         if known.asynchronous and known.sm_matrix is not None:  # warps of their own load the slices of a trip
-            reached = self._reached(known, IN_BLOCKS if in_blocks else None) * self.sustained
-            share = min(reached, known.reached or known.peak) / _peak(known)
+            reached = self._reached(known, IN_BLOCKS if in_blocks else None)
+            share = self.sustained * min(reached, known.reached or known.peak) / _peak(known)
             free = replace(free, sm_matrix=known.sm_matrix * min(1.0, share / IN_WAVES))
         return known, free
 
@@ -360,7 +360,7 @@ class LayerClock:
     def _loaded(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
         """Time the loads of a lone product from DRAM, of all SMs and of the one with the most blocks [s].
 
-        Rows of tiles share the weights that they load.
+        Rows of tiles load the same weights at once.
         """
         if known.units is None or known.clock is None or len(layers) > 1:
             return 0.0
@@ -370,10 +370,9 @@ class LayerClock:
         share = STREAMED.get(self.device.architecture or "", 1.0)
         at = self._setting(known)
         start = at.start(True) + self.parameters.block_clocks / 2 / known.clock
-        rows, columns = ceil_div(layer.rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
-        waves = ceil_div(rows * columns * tile.splits, known.units)
+        waves = ceil_div(ceil_div(layer.out_features, tile.block_n) * tile.splits, known.units)
         tiles = ceil_div(layer.in_features, tile.splits) * tile.block_n * (2 if layer.gated else 1)
-        busiest = waves * tiles * weight / rows / (LOADED * known.clock)
+        busiest = waves * tiles * weight / (LOADED * known.clock)
         return pick(layer.groups == 1, larger(moved / (share * known.hbm) + start, busiest), 0.0)
 
     def _least(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:

@@ -22,7 +22,8 @@ def test_attention_of_a_prefill_is_that_of_its_fastest_method() -> None:
     layer = MODEL.layers[0].attention
     assert layer is not None
     call = layer.call(1, PROMPT["q_len"], PROMPT["kv_len"])
-    shared = iomodel.planning.context_parallel(call, 8, "h100-sxm5")
+    in_graph = iomodel.devices.Parameters(in_graph=1.0)
+    shared = iomodel.planning.context_parallel(call, 8, "h100-sxm5", parameters=in_graph)
     assert shared.fastest is not None
     work = shared[shared.fastest]
     parts = {part.name: part for part in prefill(Layout(context_parallel=8)).parts}

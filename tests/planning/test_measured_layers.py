@@ -1,4 +1,4 @@
-"""Times of layers beside public tables of measured kernels (tests/measured/README.md), whose judging rows chose nothing."""
+"""Times of layers beside public tables of measured kernels, whose judging rows chose no parameter."""
 
 from statistics import median
 

@@ -100,17 +100,17 @@ def test_figures_of_one_replica_are_those_of_its_load_alone(served, engine, load
 def test_more_is_never_faster_under_an_engine(name, engine):
     """Longer prompts and larger batches take as long at least, and so does the cycle of a batch.
 
-    A longer prefill takes less by four thousandths at most, where its kernels have other tiles: from 16 to 17 tokens of
+    A longer prefill takes less by five thousandths at most, where its kernels have other tiles: from 16 to 17 tokens of
     gpt-oss, whose attention a step takes once for each prompt.
     """
     asked = {"engine": engine, "layout": Layout(), "infeasible": "mark"}
     sizes = np.unique(np.geomspace(1, 6000, 60).astype(int))
     longer = plan_array(name, H100, prompt=sizes, output=[[2], [50]], batch=16, **asked)
     larger = plan_array(name, H100, prompt=300, output=[[2], [50]], batch=sizes[sizes < 900], **asked)
-    for found, least in ((longer, 0.996), (larger, 1 - 1e-12)):
+    for found, least in ((longer, 0.995), (larger, 1 - 1e-12)):
         for values in (found.batch / found.requests_per_second, found.ttft_alone, found.step):
             assert (values[:, 1:] >= least * values[:, :-1]).all()
-    assert (longer.ttft[:, 1:] >= 0.996 * longer.ttft[:, :-1]).all()
+    assert (longer.ttft[:, 1:] >= 0.995 * longer.ttft[:, :-1]).all()
 
 
 @pytest.mark.parametrize("engine", [None, *ENGINES])

@@ -13,7 +13,8 @@ import iomodel
 from iomodel import InfeasibleError, InputError, Linear, hardware
 from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
-from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LAST_WAVE, LayerClock, layer_clock
+from iomodel.timing.kernel_time import DEPENDENT
+from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LAST_WAVE, STREAMED, LayerClock, layer_clock
 from tests.support.device_edits import edited
 from tests.support.inside import DEFAULT, WEIGHT_QUARTERS, Elementwise, GemmTile, from_data, rates
 
@@ -50,8 +51,48 @@ def test_more_bandwidth_is_never_slower(n: int, terms: int, columns: int, factor
 
 def test_a_layer_of_few_rows_streams_its_weights() -> None:
     span = layer_clock(H100).linear(Linear(rows=1, in_features=4096, out_features=28672))
-    at_best = 2 * 4096 * 28672 / (0.9 * 3.352e12)
+    at_best = 2 * 4096 * 28672 / (0.9 * STREAMED["sm_90"] * 3.352e12)
     assert at_best < span.seconds < 1.1 * at_best
+
+
+@pytest.mark.parametrize("name", ["h200-sxm", "b200"])
+def test_few_columns_leave_sms_without_weights_to_load(name: str) -> None:
+    """A sum of many terms takes longer than one of as many weights in more columns, as measured; not on an A100."""
+    at = {device: layer_clock(hardware(device), DEFAULT, True) for device in (name, "a100-sxm4-80gb")}
+    few = Linear(rows=16, in_features=16384, out_features=5120)
+    many = Linear(rows=16, in_features=5120, out_features=16384)
+    assert 1.05 < at[name].linear(few).seconds / at[name].linear(many).seconds < 1.25
+    assert at["a100-sxm4-80gb"].linear(few).seconds < 1.05 * at["a100-sxm4-80gb"].linear(many).seconds
+
+
+@pytest.mark.parametrize("name", ["a100-sxm4-80gb", "h200-sxm", "b200", "l40s"])
+def test_engines_start_products_from_graphs(name: str) -> None:
+    """A small product takes the time between nodes of a graph, not that between kernels on a stream."""
+    layer, known = Linear(rows=8, in_features=512, out_features=2048), rates(hardware(name), "bf16")
+    alone, served = (layer_clock(hardware(name), DEFAULT, engines).linear(layer).seconds for engines in (False, True))
+    launch = DEFAULT.kernel_launch if known.launch is None else known.launch
+    assert alone - served == pytest.approx(launch - (known.node or DEPENDENT * launch), rel=0.01)
+
+
+@given(
+    st.integers(1, 9), st.integers(6, 14), st.integers(6, 14), st.sampled_from(["a100-sxm4-80gb", "h200-sxm", "b200"])
+)
+def test_more_rows_are_never_faster(rows_power: int, terms: int, columns: int, name: str) -> None:
+    """Nor are more terms, or more columns of whole tiles."""
+    clock = layer_clock(hardware(name), DEFAULT, True)
+    sizes = {"rows": 2**rows_power, "in_features": 2**terms, "out_features": 2**columns}
+    least = clock.linear(Linear(**sizes)).seconds
+    for field, size in sizes.items():
+        assert clock.linear(Linear(**{**sizes, field: 2 * size})).seconds >= least * (1 - 1e-9)
+
+
+def test_products_in_a_server_reach_less_than_one_alone() -> None:
+    layer = Linear(rows=8192, in_features=8192, out_features=8192)
+    alone, served = (layer_clock(H100, DEFAULT, True, share).linear(layer).seconds for share in (1.0, 0.8))
+    assert served == pytest.approx(alone / 0.8, rel=0.02)
+    few = layer.model_copy(update={"rows": 16})
+    alone, served = (layer_clock(H100, DEFAULT, True, share).linear(few).seconds for share in (1.0, 0.8))
+    assert served == alone
 
 
 @pytest.mark.parametrize(("name", "low", "high"), [("h100-sxm5", 0.65, 0.85), ("a100-sxm4-80gb", 0.8, 0.95)])

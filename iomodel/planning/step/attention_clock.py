@@ -267,13 +267,13 @@ _PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
 
 @per_device
 def attention_clock(
-    device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None, in_graph: float = 0.0
+    device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None
 ) -> AttentionClock:
-    """Build the attention timer of a device, for the fastest algorithm or a fixed one, of a share of kernels in graphs.
+    """Build the attention timer of a device, for the fastest algorithm or a fixed one.
 
     A call of a model follows layers that read their weights, so that the L2 has no lines to write back.
     """
-    return AttentionClock(device, replace(parameters, dirty_l2=0.0, in_graph=in_graph), algorithm)
+    return AttentionClock(device, replace(parameters, dirty_l2=0.0), algorithm)
 
 
 @dataclass(frozen=True)

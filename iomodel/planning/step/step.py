@@ -40,7 +40,7 @@ from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.workloads.call import ELEMENT_SIZE
 
-SUSTAINED = 0.88
+SERVED = 0.88
 """Rate of the products of a server over that of a product alone, at the limit of power for minutes [-]: of 0.85, 0.88,
 0.91 and 0.94 the one with the least signs of the 16 dense rates of tests/measured/serving.csv, asked as their runs."""
 
@@ -111,9 +111,10 @@ def step(
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
     algorithm, engine = options.get("attention_algorithm"), as_engine(options.get("engine"))
+    started = replace(parameters, in_graph=1.0)
     at = StepSetting(
-        clock=layer_clock(device, parameters, True, SUSTAINED),
-        attention=attention_clock(device, parameters, None if algorithm is None else find_algorithm(algorithm), 1.0),
+        clock=layer_clock(device, parameters, True, SERVED),
+        attention=attention_clock(device, started, None if algorithm is None else find_algorithm(algorithm)),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),

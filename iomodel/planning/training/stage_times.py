@@ -17,7 +17,7 @@ from iomodel.planning.training.training_memory import OPTIMIZER, WEIGHT, Weights
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.workloads.elementwise import Elementwise
 
-OVERHEAD = {"sm_80": 0.03, "sm_90": 0.25}
+OVERHEAD = {"sm_80": 0.035, "sm_90": 0.255}
 """Time beyond the kernels of passes, as a share of theirs, by architecture [-]: the host, jitter between devices, what
 is not declared, and the clock that power allows in long runs. The only figures read off whole steps, calibration rows
 of tests/measured/training.csv: that of the A100 is the median of the table of llm-foundry, that of the H100 gives the
