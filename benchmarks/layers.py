@@ -1,8 +1,9 @@
 """Hold layers of serving engines against public tables of measured kernels, by device, engine and type.
 
-    python benchmarks/layers.py experts|linear|recurrent [--judging] [--by kernel|size|shape]
+    python benchmarks/layers.py experts|latents|linear|recurrent [--judging] [--by kernel|size|shape]
 
-The rows are those of tests/measured: `experts.csv`, `linear_layers.csv`, `recurrent_layers.csv`. A layer of experts is
+The rows are those of tests/measured: `experts.csv`, `latent_attention.csv`, `linear_layers.csv` and
+`recurrent_layers.csv`. A layer of experts is
 asked as a prefill of as many tokens under the engine of the row: the sum of the parts from the choice of the experts to
 the sum of their results. A linear layer is its product and the quantisation of its rows. A recurrent layer is its
 convolution and the update of its states, of prompts or of one token: the kernels of a setting together. Working rows
@@ -52,6 +53,8 @@ WEIGHTS = {
 """Types of the weights by those of the tables."""
 BESIDE = ("router", "shared")
 """First words of parts of the layer that the tables leave out."""
+COPIES = 5
+"""Weights that the collection of linear layers takes in turn, so that they come from DRAM where the L2 is small [-]."""
 PEAK = 0.6
 """Share of the peak in the naive estimate [-]."""
 Row = dict[str, str]
@@ -244,6 +247,44 @@ def naive_recurrent(row: Row) -> float:
     return roofline(hardware(row["device"]), "bf16", moved, batch * flops)
 
 
+@cache
+def latent_layer(heads: int) -> ModelSpec:
+    """Return a model of one layer with the attention of DeepSeek-V3 and some heads."""
+    return model(
+        {
+            "model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 2048, "num_hidden_layers": 1,
+            "num_attention_heads": heads, "num_key_value_heads": heads, "q_lora_rank": 1536, "kv_lora_rank": 512,
+            "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "vocab_size": 1024,
+            "n_routed_experts": 0, "torch_dtype": "bfloat16",
+        }
+    )  # fmt: skip
+
+
+def latents(row: Row) -> float:
+    """Time attention on latents, of prompts or of one token of each request [s]."""
+    heads, batch, keys = numbers(row, ("heads", "batch", "keys"))
+    timed = step(
+        latent_layer(heads),
+        row["device"],
+        batch=batch,
+        q_len=keys if row["phase"] == "prompt" else 1,
+        kv_len=keys,
+        logits="none",
+        kv_dtype="fp8" if row["cache"] == "fp8" else None,
+        engine=ENGINES[row["engine"]],
+    )
+    return sum(part.seconds for part in timed.parts if part.name.startswith("attention ("))
+
+
+def naive_latents(row: Row) -> float:
+    """Estimate the time of attention on latents from the cache and its products [s]."""
+    heads, batch, keys = numbers(row, ("heads", "batch", "keys"))
+    prompt = row["phase"] == "prompt"
+    flops = batch * heads * keys * ((keys + 1) * 320 if prompt else 2 * 1088)
+    moved = 2 * batch * heads * keys * 512 if prompt else batch * keys * 576 * (1 if row["cache"] == "fp8" else 2)
+    return roofline(hardware(row["device"]), "bf16", moved, flops)
+
+
 KINDS = {
     "experts": Kind(
         "experts.csv", ("engine", "dtype", "kernel", "tokens"), SHAPE, ("dtype", "tokens"),
@@ -252,6 +293,10 @@ KINDS = {
     "linear": Kind(
         "linear_layers.csv", ("engine", "dtype", "kernel", "rows"), ("in_features", "out_features"), ("dtype", "rows"),
         ("engine", "dtype", "kernel"), linear, naive_linear,
+    ),
+    "latents": Kind(
+        "latent_attention.csv", ("engine", "phase", "cache", "batch", "keys"), ("heads",), ("phase", "batch", "keys"),
+        ("engine", "phase", "cache"), latents, naive_latents,
     ),
     "recurrent": Kind(
         "recurrent_layers.csv", ("engine", "rule", "phase", "batch", "tokens"), HEADS,
@@ -284,6 +329,12 @@ def judged(name: str, role: str) -> list[Judged]:
     return results
 
 
+def in_l2(row: Row) -> bool:
+    """Check that the L2 holds the weights that the collection of a linear layer repeats in turn."""
+    weights = int(row["in_features"]) * int(row["out_features"]) * WEIGHT_SIZE[WEIGHTS[row["dtype"]]]
+    return COPIES * weights < (rates(hardware(row["device"]), "bf16").l2_capacity or 0)
+
+
 def group(kind: Kind, row: Row, by: str) -> str:
     """Name the group of a row in a report."""
     names = {"kernel": kind.named, "size": kind.size, "shape": (*kind.named[1:2], *kind.shape)}[by]
@@ -297,6 +348,9 @@ def report(name: str, role: str, by: str) -> Iterator[str]:
         groups[group(KINDS[name], result.row, by)].append(result)
         groups[f"all of {hardware(result.row['device']).architecture}"].append(result)
         groups["all"].append(result)
+        if name == "linear" and not in_l2(result.row):
+            groups["all beyond the L2"].append(result)
+            groups[f"all beyond the L2 of {hardware(result.row['device']).architecture}"].append(result)
     yield "| rows | number | refused | median error | 90th percentile | median sign | naive: median | 90th |"
     yield "| --- | " + "---: | " * 7
     for title, some in sorted(groups.items()):
