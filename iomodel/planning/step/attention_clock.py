@@ -39,6 +39,10 @@ MOST_SPLITS = 64
 """Most parts into which the keys of a sequence are split [-]."""
 WIDE = ("bf16", "fp16")
 """Types of which every kernel of attention takes one."""
+LATENT_START = 8e-6
+"""Time of decoding on latents under engines beyond that of its kernels [s]: working rows of
+tests/measured/latent_attention.csv with 1 and 8 requests on H200 and B200; the chain through tiles of 576 elements, and
+the sum of the splits."""
 FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
@@ -134,7 +138,9 @@ class AttentionClock:
         result = estimate(
             algorithm, paged, self.device, tiles, parameters=self.parameters, implementation=kernels, **options
         )
-        return attention_span(result, self._conversion(call, result.cost))
+        span = attention_span(result, self._conversion(call, result.cost))
+        served = call.latent and _few(call)
+        return replace(span, seconds=span.seconds + self.parameters.in_graph * LATENT_START) if served else span
 
     def _conversion(self, call: Attention, cost: Cost) -> float:
         """Time the conversion of elements of 4 bits to the type of the products, at every load of a tile [s].
