@@ -88,7 +88,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "compute.exp_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp16_per_clock_per_sm": ("a10", 2, "bf16"),
     "compute.fp32_per_clock_per_sm": ("a10", 2, "fp32"),
-    "compute.fp4_per_clock_per_sm": ("b200", 0.5, "fp4"),
+    "compute.fp4_per_clock_per_sm": ("b200", 0.2, "fp4"),
     "compute.int8_per_clock_per_sm": ("a10", 0.5, "product in int8"),
     "compute.mma.columns": ("a10", 2, "backward"),
     "compute.mma.depth": ("a10", 2, "solution"),

@@ -88,7 +88,7 @@ from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.comparison import Comparison
 from iomodel.timing.compile_work import compiled_demands
-from iomodel.timing.kernel_time import Launched, Setting, kernel_time
+from iomodel.timing.kernel_time import DEPENDENT, Launched, Setting, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.layer_clock import GROUPED, layer_clock
 from iomodel.timing.parameters import DEFAULT

@@ -15,7 +15,7 @@ import iomodel
 from iomodel import InputError, UnknownNameError
 from iomodel.torch import OperatorCall, TensorArgument, TrafficReport, read_calls, traffic, write_calls
 from tests.fuzz.law import one_line
-from tests.support.inside import Elementwise
+from tests.support.inside import DEFAULT, DEPENDENT, Elementwise
 
 STREAMS = Path(__file__).parent / "streams"
 GPU = "h100-sxm5"
@@ -127,7 +127,9 @@ def test_a_llama_of_engine_kernels_is_a_step_of_the_model() -> None:
     counted = traffic(calls("llama"), GPU, operators=RULES)
     step = iomodel.step(iomodel.model(LLAMA), GPU, batch=2, q_len=96, kv_len=96)
     assert (counted.requested_bytes, counted.flops) == (step.requested_bytes, step.flops)
-    assert counted.seconds == pytest.approx(step.seconds, rel=1e-12)
+    in_graph = sum(part.times for part in step.parts if part.kind in ("linear", "attention"))
+    saved = in_graph * (1 - DEPENDENT) * DEFAULT.kernel_launch  # an engine starts these kernels from a graph
+    assert counted.seconds == pytest.approx(step.seconds + saved, rel=1e-12)
     by_kind = {
         kind: sum(part.requested_bytes for part in step.parts if part.kind == kind) for kind in ("linear", "attention")
     }
