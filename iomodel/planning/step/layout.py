@@ -165,7 +165,7 @@ class Layout(Model):
             raise InputError(
                 f"model: {shown(model)} given; allowed: an iomodel.ModelSpec, such as the result of iomodel.model"
             )
-        for layer in dict.fromkeys(model.layers):
+        for layer in model.counted:
             if layer.attention is not None:
                 _check_attention(layer.attention, self.tensor_parallel)
                 if self.decode_context_parallel > 1:
