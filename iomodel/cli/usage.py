@@ -6,6 +6,7 @@ import re
 import sys
 from ast import literal_eval
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -97,9 +98,15 @@ def _values(parameter: Any, context: Any) -> list[str]:
 
 def _takers(option: str) -> list[str]:
     """List the commands that take an option, hyphens aside."""
-    commands, letters = Commands(), option.replace("-", "")
-    return [
-        name
+    letters = option.replace("-", "")
+    return [name for name, known in _letters().items() if letters in known]
+
+
+@lru_cache(maxsize=1)
+def _letters() -> dict[str, frozenset[str]]:
+    """Return the options of every command, hyphens aside, whose parsers take long to build."""
+    commands = Commands()
+    return {
+        name: frozenset(form.replace("-", "") for taker in commands[name].params for form in taker.opts)
         for name in COMMANDS
-        if any(letters == form.replace("-", "") for taker in commands[name].params for form in taker.opts)
-    ]
+    }
