@@ -7,6 +7,7 @@ Without names, the formulas are those of all algorithms (:mod:`iomodel.counting.
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("SYMPY_CACHE_SIZE", "100000")  # read when sympy is imported, which derives parts anew beyond 1000
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="an algorithm (all)")
     parser.add_argument("--page", action="store_true", help="build the page of `iomodel explore` too, in minutes")
     given = parser.parse_args(arguments)
+    gc.set_threshold(200_000)  # as `iomodel` does: a fifth of the time is the garbage collector's otherwise
     derived.pending = {}
     algorithms = [algorithm(name) for name in given.names or discovered()]
     for declared in watched(algorithms, len(algorithms), True, "algorithms"):
