@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -85,6 +86,7 @@ class Shell(InteractiveShell):
 
 def outputs(sources: list[str], cwd: str) -> tuple[list[list[Any]], str]:
     """Run the cells of a page in order; return the outputs of each, and the error that stopped the page."""
+    gc.freeze()  # what the build holds outlives the fork
     os.chdir(cwd)
     matplotlib.use("module://matplotlib_inline.backend_inline")  # for pyplot
     shell, done = Shell.instance(), list[list[Any]]()
