@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import Record
+from iomodel.common.results import Deferred, Record
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
@@ -44,7 +44,7 @@ class Resource(Record):
 
 
 @dataclass(frozen=True)
-class Check(Result):
+class Check(Deferred, Result):
     """A tile checked on a device.
 
     Attributes
@@ -86,7 +86,7 @@ class Check(Result):
     limited_by: str
     implementation: str = TEXTBOOK.name
     others: tuple[str, ...] = ()
-    nearest: tuple[Mapping[str, int], ...] = ()
+    nearest: tuple[Mapping[str, int], ...] = field(default_factory=tuple)
     spilled: int = 0
 
     @property

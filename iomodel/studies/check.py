@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
@@ -115,8 +115,12 @@ def _of_pass(question: Question, sizes: Mapping[str, int], given: Mapping[str, A
         label = "" if each is kernels else f"{each.name}: "
         if each is kernels or not any(outcome[0].fits for outcome in found.values()):
             others += [label + text for text in misfits(found)]
-    near = () if outcomes.fits else tuple(_nearest(question.by(kernels), sizes, given))
-    return replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)), nearest=near)
+    outcome = replace(outcomes, implementation=kernels.name, others=tuple(dict.fromkeys(others)))
+    if outcome.fits:
+        return outcome
+    known = {field.name: getattr(outcome, field.name) for field in fields(outcome) if field.name != "nearest"}
+    asked = question.by(kernels), dict(sizes), dict(given)
+    return Check.deferring({"nearest": lambda _: tuple(_nearest(*asked))}, **known)
 
 
 def _nearest(question: Question, sizes: Mapping[str, int], given: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
