@@ -1,6 +1,7 @@
 """Predicted against measured figures of serving engines, row by row."""
 
 from collections.abc import Callable
+from multiprocessing import get_context
 from typing import Any
 
 from benchmarks.serving_accuracy import engine, judged
@@ -27,8 +28,12 @@ def by_engine(row: dict[str, str]) -> str:
 
 
 def drawn(kinds: tuple[str, ...], family: Callable[[dict[str, str]], str], **style: str) -> Any:
-    """Draw every row of some kinds that the library answers."""
-    rows = [(row, new) for name, new in FILES.items() for row in judged(name, kinds) if row.predicted is not None]
+    """Draw every row of some kinds that the library answers; each file takes one core."""
+    with get_context("fork").Pool(len(FILES)) as forks:
+        files = forks.starmap(judged, [(name, kinds) for name in FILES])
+    rows = [
+        (row, new) for file, new in zip(files, FILES.values(), strict=True) for row in file if row.predicted is not None
+    ]
     return plots.parity(
         [row.predicted for row, _ in rows],
         [row.measured for row, _ in rows],
