@@ -12,6 +12,7 @@ import pytest
 import iomodel
 from iomodel.common.display import Result, Shown, Table
 from iomodel.common.headers import package_version
+from tests.support.public_names import PUBLIC
 from tests.support.public_types import GPU, MADE, W
 
 
@@ -21,8 +22,8 @@ def made(name: str) -> Any:
     return MADE[name]()
 
 
-PRINTED = [name for name in MADE if isinstance(made(name), Shown)]
-HEADED = [name for name in PRINTED if isinstance(made(name), Result) and not made(name).constructed]
+PRINTED = [name for name in MADE if issubclass(PUBLIC[name], Shown)]
+HEADED = [name for name in PRINTED if issubclass(PUBLIC[name], Result) and not PUBLIC[name].constructed]
 
 
 @pytest.mark.parametrize("name", MADE)
