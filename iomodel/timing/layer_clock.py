@@ -362,7 +362,7 @@ class LayerClock:
 
         Rows of tiles load the same weights at once.
         """
-        if known.units is None or known.clock is None or len(layers) > 1:
+        if known.units is None or known.clock is None or known.simulated or len(layers) > 1:
             return 0.0
         layer = layers[0]
         weight = WEIGHT_QUARTERS[layer.weight_dtype] / 32

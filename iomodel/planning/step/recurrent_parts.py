@@ -86,36 +86,74 @@ def _convolution(recurrent: RecurrentLayer, at: StepSetting) -> Span:
 
 def _update(recurrent: RecurrentLayer, at: StepSetting) -> Span:
     """Time the recurrence: the state, the inputs, the outputs."""
-    ranks, size = at.layout.tensor_parallel, ELEMENT_SIZE[at.dtype]
-    decoding, alone = at.q_len == 1, not _is_convolved(recurrent)
-    flops = recurrent.decode_flops() if decoding else recurrent.prefill_flops(at.q_len)
-    flops -= 0 if alone else recurrent.convolution_flops(at.q_len)
-    chunks = 1 if decoding else recurrent.chunks(at.q_len)
-    state = at.batch * (recurrent.state.bytes if alone else STATE_BYTES * recurrent.widths.state) // ranks
-    rule = recurrent if isinstance(recurrent, GatedDeltaNet | KimiDelta) and not decoding else None
-    passed = 1 if rule else chunks
-    tensors = {"state read": state * (passed - 1 + (at.kv_len > at.q_len)), "state written": state * passed}
-    scan = 0.0 if rule is None else _scan_clocks(rule, at)
-    if rule is not None and not scan:
-        tensors["between kernels"] = at.tokens * _handed(rule, size) // ranks
-    else:
-        tensors["inputs"] = at.tokens * recurrent.widths.inputs // ranks * size
-        tensors["outputs"] = at.tokens * recurrent.widths.outputs // ranks * size
-    blocks = at.batch * chunks * max(1, recurrent.widths.blocks // ranks)
-    span = streamed(
-        at, "state update", tensors, at.batch * flops // ranks, blocks, matrix=not decoding and rule is None
-    )
-    known = rates(at.clock.device, at.dtype)
-    launch = at.clock.launch(known)
-    if decoding:
-        share = REPLACED.get(at.clock.device.architecture or "", 1.0)
-        return replace(span, seconds=launch + (span.seconds - launch) / share)
-    if rule is None or known.units is None or known.clock is None:
+    if at.q_len == 1:
+        return _decoded(recurrent, at)
+    if isinstance(recurrent, GatedDeltaNet | KimiDelta):
+        clocks = _scan_clocks(recurrent, at)
+        return _scanned(recurrent, at, clocks) if clocks else _in_kernels(recurrent, at)
+    chunks = recurrent.chunks(at.q_len)
+    return _moved(recurrent, at, _states(recurrent, at, chunks) | _rows(recurrent, at), chunks, matrix=True)
+
+
+def _decoded(recurrent: RecurrentLayer, at: StepSetting) -> Span:
+    """Time one token of each sequence, whose states are replaced."""
+    span = _moved(recurrent, at, _states(recurrent, at) | _rows(recurrent, at))
+    launch = at.clock.launch(rates(at.clock.device, at.dtype))
+    share = REPLACED.get(at.clock.device.architecture or "", 1.0)
+    return replace(span, seconds=launch + (span.seconds - launch) / share)
+
+
+def _scanned(rule: GatedDeltaNet | KimiDelta, at: StepSetting, clocks: float) -> Span:
+    """Time the chunks of prompts under a delta rule in one kernel, which takes some clocks for each."""
+    known, chunks = rates(at.clock.device, at.dtype), rule.chunks(at.q_len)
+    span = _moved(rule, at, _states(rule, at) | _rows(rule, at), chunks)
+    if known.units is None or known.clock is None or known.simulated:
         return span
-    if scan:
-        waves = ceil_div(at.batch * max(1, recurrent.widths.blocks // ranks), known.units)
-        return replace(span, seconds=max(span.seconds, waves * chunks * scan / known.clock) + SCAN_KERNELS * launch)
-    return replace(span, seconds=_in_kernels(rule, at, known, tensors["between kernels"]) + KERNELS * launch)
+    waves = ceil_div(at.batch * max(1, rule.widths.blocks // at.layout.tensor_parallel), known.units)
+    scan = max(span.seconds, waves * chunks * clocks / known.clock)
+    return replace(span, seconds=scan + SCAN_KERNELS * at.clock.launch(known))
+
+
+def _in_kernels(rule: GatedDeltaNet | KimiDelta, at: StepSetting) -> Span:
+    """Time the kernels over the chunks of prompts under a delta rule, and the states that they hand on."""
+    known, ranks, chunks = rates(at.clock.device, at.dtype), at.layout.tensor_parallel, rule.chunks(at.q_len)
+    moved = at.tokens * _handed(rule, ELEMENT_SIZE[at.dtype]) // ranks
+    span = _moved(rule, at, _states(rule, at) | {"between kernels": moved}, chunks)
+    if known.units is None or known.clock is None or known.simulated:
+        return span
+    heads = at.batch * rule.widths.blocks / ranks
+    handed = chunks * HANDED / known.clock * max(1.0, heads / (STATES_PER_SM * known.units))
+    computed = at.batch * chunks * (rule.widths.chunk_flops or 0) / ranks / (PER_CLOCK * _clocks(known))
+    if isinstance(rule, KimiDelta):
+        computed *= CHANNEL_GATES
+    return replace(span, seconds=handed + max(computed, _exchanged(moved, known)) + KERNELS * at.clock.launch(known))
+
+
+def _states(recurrent: RecurrentLayer, at: StepSetting, chunks: int = 1) -> dict[str, int]:
+    """Count the bytes of states, read and written for each of some chunks [B]."""
+    state = STATE_BYTES * recurrent.widths.state if _is_convolved(recurrent) else recurrent.state.bytes
+    each = at.batch * state // at.layout.tensor_parallel
+    return {"state read": each * (chunks - 1 + (at.kv_len > at.q_len)), "state written": each * chunks}
+
+
+def _rows(recurrent: RecurrentLayer, at: StepSetting) -> dict[str, int]:
+    """Count the bytes that tokens hand to the recurrence and take from it [B]."""
+    ranks, size, widths = at.layout.tensor_parallel, ELEMENT_SIZE[at.dtype], recurrent.widths
+    return {
+        "inputs": at.tokens * widths.inputs // ranks * size,
+        "outputs": at.tokens * widths.outputs // ranks * size,
+    }
+
+
+def _moved(
+    recurrent: RecurrentLayer, at: StepSetting, tensors: dict[str, int], chunks: int = 1, matrix: bool = False
+) -> Span:
+    """Time the traffic of an update, and its products if they are those of one kernel."""
+    ranks = at.layout.tensor_parallel
+    flops = recurrent.decode_flops() if at.q_len == 1 else recurrent.prefill_flops(at.q_len)
+    flops -= recurrent.convolution_flops(at.q_len) if _is_convolved(recurrent) else 0
+    blocks = at.batch * chunks * max(1, recurrent.widths.blocks // ranks)
+    return streamed(at, "state update", tensors, at.batch * flops // ranks, blocks, matrix)
 
 
 def _is_convolved(recurrent: RecurrentLayer) -> bool:
@@ -133,17 +171,6 @@ def _scan_clocks(recurrent: GatedDeltaNet | KimiDelta, at: StepSetting) -> float
     architecture = at.clock.device.architecture or ""
     runs = isinstance(recurrent, GatedDeltaNet) and architecture in at.scans
     return SCANNED.get(architecture, 0.0) if runs else 0.0
-
-
-def _in_kernels(recurrent: GatedDeltaNet | KimiDelta, at: StepSetting, known: Rates, moved: float) -> float:
-    """Time the kernels over the chunks of prompts under a delta rule, and the states that they hand on [s]."""
-    ranks, chunks = at.layout.tensor_parallel, recurrent.chunks(at.q_len)
-    heads = at.batch * recurrent.widths.blocks / ranks
-    handed = chunks * HANDED / (known.clock or 1.0) * max(1.0, heads / (STATES_PER_SM * (known.units or 1)))
-    computed = at.batch * chunks * (recurrent.widths.chunk_flops or 0) / ranks / (PER_CLOCK * _clocks(known))
-    if isinstance(recurrent, KimiDelta):
-        computed *= CHANNEL_GATES
-    return handed + max(computed, _exchanged(moved, known))
 
 
 def _exchanged(moved: float, known: Rates) -> float:
