@@ -54,7 +54,7 @@ REACHED = {
 }
 """Share of the matrix peak that a long product reaches where none is measured, by architecture [-]: working rows of
 tests/measured/linear_layers.csv with 1,024 and 4,096 rows on H100 and H200, B200, B300, L40S and RTX PRO 6000, the
-median of their engines is predicted within 6 %. In int8, `NARROW` on sm_120. Products whose scales are of blocks have
+median of their engines is predicted within 10 %. In int8, `NARROW` on sm_120. Products whose scales are of blocks have
 kernels of their own (DeepGEMM), which are faster than those of one scale on Blackwell."""
 NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.35}
 """The same on other architectures [-]: calibration rows of tests/measured/serving.csv with 2048 and 128 tokens (Llama
