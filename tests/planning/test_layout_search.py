@@ -96,7 +96,7 @@ def test_pools_and_plan_agree_without_a_target_of_the_first_token():
     asked = {"prompt": 8192, "output": 512, "load": 20.0}
     pools = disaggregate("llama-3.1-70b", H100, H100, link=50e9, **asked)
     assert pools.steady.devices == plan("llama-3.1-70b", H100, **asked).count
-    assert pools.devices <= 70  # not 232
+    assert pools.devices <= 75  # not 232
 
 
 @at_most(6)

@@ -25,7 +25,7 @@ def test_judging_layers_err_as_the_page_says(kind):
     shares = median(errors), quantile(errors, 0.9), median(naive)
     middle, high, simple = (f"{100 * share:.1f} %" for share in shares)
     sign = f"{100 * median(one.error for one in found):+.1f} %"
-    assert f"| {NAMES[kind]} | {len(found):,} | {middle} | {high} | {sign} | {simple} |" in PAGE
+    assert f"| {NAMES[kind]} | {len(found)} | {middle} | {high} | {sign} | {simple} |" in PAGE
     assert all(one.predicted is not None for one in found)
     assert 2 * shares[0] < shares[2]
 
