@@ -116,6 +116,8 @@ class Engine:
         Experts in nvfp4 on Blackwell have kernels of their own for the work on rows, apart from their products.
     scans : frozenset of str
         Architectures on which one kernel, FlashInfer's, computes all chunks of a gated delta rule.
+    chunk_work : tuple of (str, float)
+        Time of the kernels over chunks of a delta rule over that of most engines, by architecture [-].
     tuned : bool
         A benchmark sets the most requests and tokens of a step, as :mod:`iomodel.planning.bench_limits` computes them.
     """
@@ -147,6 +149,7 @@ class Engine:
     tokens_of_requests: bool = False
     rows_apart: bool = False
     scans: frozenset[str] = frozenset()
+    chunk_work: tuple[tuple[str, float], ...] = ()
     tuned: bool = False
 
     @property
@@ -200,6 +203,7 @@ ENGINES = {
         state_slots=5,
         window_ratio=Fraction(8, 10),
         steps_of_memory=STEPS_OF_MEMORY,
+        chunk_work=(("sm_90", 1.4),),
     ),
     "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
 }
@@ -208,6 +212,7 @@ ENGINES = {
 The states of vLLM: ``MambaStateDtypeCalculator`` of vllm/model_executor/layers/mamba/mamba_utils.py. The pools of
 SGLang: ``mamba_full_memory_ratio``, five places for each running request with the radix cache
 (sglang/srt/mem_cache/kv_cache_configurator.py; the log of sgl-project/sglang#38846), and ``swa_full_tokens_ratio``.
+The chunks of SGLang: its prompts under a delta rule on an H100, working rows of tests/measured/recurrent_layers.csv.
 The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps the whole of a sequence in each layer
 (``KVCacheManager`` of tensorrt_llm/_torch/pyexecutor/resource_manager.py).
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,

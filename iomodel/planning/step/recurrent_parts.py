@@ -126,7 +126,8 @@ def _in_kernels(rule: GatedDeltaNet | KimiDelta, at: StepSetting) -> Span:
     computed = at.batch * chunks * (rule.widths.chunk_flops or 0) / ranks / (PER_CLOCK * _clocks(known))
     if isinstance(rule, KimiDelta):
         computed *= CHANNEL_GATES
-    return replace(span, seconds=handed + max(computed, _exchanged(moved, known)) + KERNELS * at.clock.launch(known))
+    apart = at.chunk_work * max(computed, _exchanged(moved, known))
+    return replace(span, seconds=handed + apart + KERNELS * at.clock.launch(known))
 
 
 def _states(recurrent: RecurrentLayer, at: StepSetting, chunks: int = 1) -> dict[str, int]:

@@ -44,8 +44,9 @@ class StepSetting:
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
     adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine;
     `rows_apart` is True if those in nvfp4 have kernels of their own for the work on rows; `scans` has the
-    architectures on which one kernel computes all chunks of a gated delta rule. `absorbs` is True if attention on
-    latents may absorb their expansion; `serves` if the kernels are those of serving engines.
+    architectures on which one kernel computes all chunks of a gated delta rule, `chunk_work` the time of kernels over
+    chunks over that of most engines. `absorbs` is True if attention on latents may absorb their expansion; `serves` if
+    the kernels are those of serving engines.
     """
 
     clock: LayerClock
@@ -70,6 +71,7 @@ class StepSetting:
     expert_kernels: str | None = None
     rows_apart: bool = False
     scans: frozenset[str] = frozenset()
+    chunk_work: float = 1.0
     absorbs: ClassVar[bool] = True
     serves: ClassVar[bool] = True
 

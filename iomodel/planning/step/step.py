@@ -128,6 +128,7 @@ def step(
         expert_kernels=as_backend(options.get("moe_backend")) or usual_backend(engine, device),
         rows_apart=engine is not None and engine.rows_apart,
         scans=frozenset() if engine is None else engine.scans,
+        chunk_work=1.0 if engine is None else dict(engine.chunk_work).get(device.architecture or "", 1.0),
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
