@@ -1,14 +1,14 @@
 """Hold layers of serving engines against public tables of measured kernels, by device, engine and type.
 
-    python benchmarks/layers.py experts|latents|linear|recurrent [--judging] [--by kernel|size|shape]
+    python benchmarks/layers.py encoders|experts|latents|linear|recurrent [--judging] [--by kernel|size|shape]
 
-The rows are those of tests/measured: `experts.csv`, `latent_attention.csv`, `linear_layers.csv` and
-`recurrent_layers.csv`. A layer of experts is
-asked as a prefill of as many tokens under the engine of the row: the sum of the parts from the choice of the experts to
-the sum of their results. A linear layer is its product and the quantisation of its rows. A recurrent layer is its
-convolution and the update of its states, of prompts or of one token: the kernels of a setting together. Working rows
-choose parameters, judging rows (whole shapes) only judge. The naive estimate beside it takes the bytes over the
-bandwidth or the FLOPs over 60 % of the peak, whichever takes longer.
+The rows are those of tests/measured: `encoder_attention.csv`, `experts.csv`, `latent_attention.csv`,
+`linear_layers.csv` and `recurrent_layers.csv`. A layer of experts is asked as a prefill of as many tokens under the
+engine of the row: the sum of the parts from the choice of the experts to the sum of their results. Attention of encoders
+is asked by its kernel, that on latents as a part of a step. A linear layer is its product and the quantisation of its
+rows. A recurrent layer is its convolution and the update of its states, of prompts or of one token: the kernels of a
+setting together. Working rows choose parameters, judging rows (whole shapes) only judge. The naive estimate beside it
+takes the bytes over the bandwidth or the FLOPs over 60 % of the peak, whichever takes longer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -38,8 +38,10 @@ from iomodel.planning.step.expert_loads import approximate_experts_hit  # noqa: 
 from iomodel.planning.step.setting import stored  # noqa: E402
 from iomodel.planning.step.step import step  # noqa: E402
 from iomodel.planning.step.step_arguments import MULTIPLIED, ROW_TYPE  # noqa: E402
+from iomodel.studies.estimate import estimate  # noqa: E402
 from iomodel.timing.layer_clock import IN_BLOCKS, layer_clock  # noqa: E402
 from iomodel.timing.parameters import DEFAULT  # noqa: E402
+from iomodel.workloads.attention import Attention  # noqa: E402
 from iomodel.workloads.call import ELEMENT_SIZE  # noqa: E402
 from iomodel.workloads.dtypes import WEIGHT_SIZE  # noqa: E402
 from iomodel.workloads.elementwise import Elementwise  # noqa: E402
@@ -285,7 +287,26 @@ def naive_latents(row: Row) -> float:
     return roofline(hardware(row["device"]), "bf16", moved, flops)
 
 
+def encoders(row: Row) -> float:
+    """Time attention without a mask by the kernel of the row, started from a graph on tensors that repeat [s]."""
+    heads, width, batch, tokens = numbers(row, ("heads", "head_dim", "batch", "tokens"))
+    call = Attention(batch=batch, heads=heads, q_len=tokens, head_dim=width, dtype="bf16")
+    repeated = replace(DEFAULT, in_graph=1.0, warm_l2=1.0)
+    return float(estimate(f"fa{row['kernel'][-1]}", call, row["device"], parameters=repeated).seconds)
+
+
+def naive_encoders(row: Row) -> float:
+    """Estimate the time of attention without a mask from its tensors and its products [s]."""
+    heads, width, batch, tokens = numbers(row, ("heads", "head_dim", "batch", "tokens"))
+    rows_of = batch * heads * tokens * width
+    return roofline(hardware(row["device"]), "bf16", 8 * rows_of, 4 * rows_of * tokens)
+
+
 KINDS = {
+    "encoders": Kind(
+        "encoder_attention.csv", ("engine", "batch", "tokens"), ("heads", "head_dim"), ("batch", "tokens"),
+        ("engine", "kernel"), encoders, naive_encoders,
+    ),
     "experts": Kind(
         "experts.csv", ("engine", "dtype", "kernel", "tokens"), SHAPE, ("dtype", "tokens"),
         ("engine", "dtype", "kernel"), experts, naive_experts,

@@ -11,6 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "decoder.md").read_text(encoding="u
 NAMES = {
     "linear": "linear, weights beyond the L2",
     "recurrent": "gated delta rule",
+    "encoders": "attention of image encoders",
     "latents": "attention on latents",
 }
 """Kinds by their names on the page; a thousand layers of experts take as long as all others, and are printed alone."""
