@@ -4,7 +4,7 @@
 
 The rows are those of tests/measured: `encoder_attention.csv`, `experts.csv`, `latent_attention.csv`,
 `linear_layers.csv` and `recurrent_layers.csv`. A layer of experts is asked as a prefill of as many tokens under the
-engine of the row: the sum of the parts from the choice of the experts to the sum of their results. Attention of encoders
+engine of the row: the sum of the parts from the choice of the experts to the sum of their results. Attention of images
 is asked by its kernel, that on latents as a part of a step. A linear layer is its product and the quantisation of its
 rows. A recurrent layer is its convolution and the update of its states, of prompts or of one token: the kernels of a
 setting together. Working rows choose parameters, judging rows (whole shapes) only judge. The naive estimate beside it
