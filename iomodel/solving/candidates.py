@@ -127,7 +127,7 @@ class SettingGroup:
         else:
             most = keys
         options = {**variants.ask.options, **_columns(self.numbers)}
-        return part.least_traffic(workload, options, outer, most) / rate + clock.launch
+        return part.least_traffic(workload, options, outer, most) / rate + clock.setting.start(True)
 
     def timed(self, family: int, ways: int) -> list[dict[str, Any]]:
         """Time every tile that fits, as columns for each layout.

@@ -160,12 +160,12 @@ def fastest_at(clock: LayerClock, layers: LayerNumbers, splits: Any, size: int, 
 
 def _timed(clock: LayerClock, layers: LayerNumbers, tile: Any, name: AlgorithmLike) -> Fastest:
     """Time layers at tiles that fit; all numbers are arrays."""
-    size, known = len(tile.block_m), clock.rates_of(layers.first)[1]
+    size = len(tile.block_m)
     total: Any = np.zeros(size)
     columns: dict[str, Any] = {"kernels": np.zeros(size)}
     for seconds, runs, took in clock.kernels_at(layers, tile, name):
         total = total + seconds
-        parts = {**took.breakdown, "launch": clock.launch(known), "streamed": took.streamed, "kernels": 1}
+        parts = {**took.breakdown, "streamed": took.streamed, "kernels": 1}
         for key, value in parts.items():
             columns[key] = columns.get(key, 0.0) + np.where(runs, value, 0.0)
     columns |= {"host": clock.parameters.host_launch, "warps": tile.warps, "stages": tile.stages}

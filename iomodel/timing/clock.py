@@ -202,11 +202,6 @@ class Clock:
         """The device and the call that the kernels share."""
         return Setting(self.rates, self.execution, self.parameters, self.rows, self.packed)
 
-    @property
-    def launch(self) -> float:
-        """Time between the starts of consecutive kernels [s]."""
-        return self.setting.launch
-
     def elapsed(
         self, demand: KernelWork, rows: Rows | VarlenAttention | None, launched: Launched, bounded: bool = False
     ) -> Elapsed:

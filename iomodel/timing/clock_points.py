@@ -150,7 +150,7 @@ def _columns(
         took = clock.elapsed(demand, rows, each)
         runs = demand.requested_bytes > 0  # without traffic it is not launched
         total, kernels = total + took.seconds * runs, kernels + runs
-        parts = {**took.breakdown, "launch": clock.launch, "streamed": took.streamed}
+        parts = {**took.breakdown, "streamed": took.streamed}
         whole = np.all(runs)
         for name, value in parts.items():
             own = value if whole else value * runs

@@ -121,7 +121,8 @@ class KernelTime(Record):
 class Elapsed(NamedTuple):
     """Time of one kernel and what it is made of; numbers, or arrays over the points of its work.
 
-    `needs` has the time that each resource would take if it were the only limit, by the names of the work.
+    `needs` has the time that each resource would take if it were the only limit, by the names of the work; `launch` is
+    the time between the start of a kernel of its kind and that of the one before it.
     """
 
     seconds: Any
@@ -131,15 +132,16 @@ class Elapsed(NamedTuple):
     waves: Any
     streamed: Any
     at_once: Any
+    launch: Any
 
     @property
     def breakdown(self) -> dict[str, Any]:
-        """Time by resource, with `steps` and `tail` [s]."""
+        """Time by resource, with `steps`, `tail` and `launch` [s]."""
         listed: dict[str, Any] = {}
         for name, value in self.needs.items():
             shown = SHOWN.get(name, name)
             listed[shown] = listed[shown] + value if shown in listed else value
-        return {**listed, "steps": self.steps, "tail": self.tail}
+        return {**listed, "steps": self.steps, "tail": self.tail, "launch": self.launch}
 
 
 class Setting(NamedTuple):
@@ -211,7 +213,7 @@ def described(demand: KernelWork, at: Setting, took: Elapsed) -> KernelTime:
     return KernelTime(
         demand.title,
         took.seconds,
-        FrozenDict(_shown(took.breakdown, at.start(bool(demand.products)))),
+        FrozenDict({name: float(value) for name, value in took.breakdown.items() if value}),
         demand.blocks,
         took.waves,
         took.streamed,
@@ -221,12 +223,6 @@ def described(demand: KernelWork, at: Setting, took: Elapsed) -> KernelTime:
         traffic.leaving,
         traffic.lock_step,
     )
-
-
-def _shown(needs: Mapping[str, Any], launch: float) -> dict[str, float]:
-    """Return the times of resources that are in use, and that of the launch unless it is free [s]."""
-    used = {name: float(value) for name, value in needs.items() if value}
-    return {**used, "launch": launch} if launch else used
 
 
 def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool = False) -> Elapsed:
@@ -253,9 +249,10 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
     copied = _by_pages(demand, workload, execution)
     if anywhere(copied) and rates.units is not None and rates.clock is not None:
         needs["addresses"] = copied * execution.paged_clocks / (rates.units * rates.clock)
-    launch = at.node if execution.dependent and not demand.products else at.start(bool(demand.products))
+    start = at.start(bool(demand.products))
+    launch = at.node if execution.dependent and not demand.products else start
     if rates.simulated:  # as a trace counts: every load, product and store after the other
-        return Elapsed(sum(needs.values()), needs, 0.0, 0.0, 1, streamed, at_once)
+        return Elapsed(sum(needs.values()), needs, 0.0, 0.0, 1, streamed, at_once, start)
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
     over: Any = rates.throttled
@@ -289,7 +286,7 @@ def elapsed(demand: KernelWork, at: Setting, launched: Launched, bounded: bool =
     spills = _spills(demand, rates, launched)
     if anywhere(spills):
         on_chip["spills"] = spills
-    return Elapsed(seconds + spills + launch, on_chip, steps, tail, waves, streamed, at_once)
+    return Elapsed(seconds + spills + launch, on_chip, steps, tail, waves, streamed, at_once, start)
 
 
 def _spills(demand: KernelWork, rates: Rates, launched: Launched) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +11,7 @@ import iomodel
 from iomodel import hardware
 from iomodel.solving.candidates import candidates
 from iomodel.solving.question import Question
-from tests.support.inside import implementations_for
+from tests.support.inside import DEFAULT, implementations_for
 
 
 @st.composite
@@ -29,7 +31,8 @@ def searches(draw: st.DrawFn) -> Question:
         st.sampled_from((("split_kv", "h100-sxm5"), ("split_kv", "a100-sxm4-80gb"), ("flash3", "h100-sxm5")))
     )
     gpu = hardware(device)
-    return Question.ask(name, call, gpu, implementations_for(name, call, gpu, None)[0])
+    parameters = replace(DEFAULT, in_graph=draw(st.sampled_from((0.0, 1.0))))
+    return Question.ask(name, call, gpu, implementations_for(name, call, gpu, None)[0], parameters=parameters)
 
 
 @given(searches())

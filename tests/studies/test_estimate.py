@@ -141,6 +141,26 @@ def test_a_host_launches_one_kernel_after_the_other(asked: Asked, host: float) -
         assert found.bound == "launch"
 
 
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [
+        ("flash2", iomodel.Attention(heads=8, q_len=512, head_dim=128)),
+        ("standard", iomodel.Attention(heads=8, q_len=512, head_dim=128)),
+        ("split_kv", iomodel.Attention(heads=8, q_len=1, kv_len=4096, head_dim=128)),
+        ("gemm", iomodel.Linear(rows=8, in_features=512, out_features=512)),
+    ],
+)
+def test_kernels_with_products_start_from_a_graph_in_arrays_too(
+    name: str, workload: iomodel.Attention | iomodel.Linear
+) -> None:
+    parameters = iomodel.devices.Parameters(in_graph=1.0)
+    one = iomodel.estimate(name, workload, H100, parameters=parameters)
+    many = iomodel.estimate_array(name, workload, H100, parameters=parameters)
+    assert many.seconds == pytest.approx(one.seconds)
+    assert many.breakdown["launch"] == pytest.approx(one.breakdown["launch"])
+    assert one.breakdown["launch"] < iomodel.estimate(name, workload, H100).breakdown["launch"]
+
+
 @given(call=calls(GPUS, [("split_kv", "forward")], features=False))
 def test_one_split_is_no_split(call: Asked) -> None:
     """Nothing is combined, and no kernel launched for it."""
