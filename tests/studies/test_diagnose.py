@@ -265,6 +265,9 @@ def test_a_call_that_is_all_launch_gains_by_a_graph() -> None:
     assert d.bound == "launch"
     graph = next(remedy for remedy in d.remedies if remedy.name == "graph")
     assert isclose(e.seconds - graph.model_seconds, len(e.kernels) * (2.62e-6 - 1.34e-6))
+    started = iomodel.devices.Parameters(in_graph=1.0)
+    again = iomodel.diagnose("standard", w, A100, e.seconds, parameters=started)
+    assert "graph" not in {remedy.name for remedy in again.remedies}  # which starts them already
     eager = iomodel.devices.Parameters(host_launch=5e-5)
     hosted = iomodel.diagnose("standard", w, A100, 2e-4, parameters=eager)
     assert hosted.remedies[0].name == "graph"

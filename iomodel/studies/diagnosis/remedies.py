@@ -131,7 +131,7 @@ def _graph(before: Estimate, seconds: float) -> Iterator[Remedy]:
     alone = before.rates.launch if before.rates.launch is not None else before.parameters.kernel_launch
     saved = 0.0
     if isinstance(node, Quantity):
-        saved = max(0.0, alone - float(node.value)) * len(before.kernels)
+        saved = (1 - before.parameters.in_graph) * max(0.0, alone - float(node.value)) * len(before.kernels)
     time = sum(kernel.seconds for kernel in before.kernels) - saved
     gain, floor = before.seconds / time, physical_floor(before).seconds
     why = "a graph launches its kernels without the host, one soon after the other"
