@@ -138,7 +138,7 @@ class LayerClock:
     ranked: dict[tuple[str | None, Linear], tuple[GemmTile, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    rated: dict[tuple[str, bool], tuple[Rates, Rates]] = field(default_factory=dict, compare=False, repr=False)
+    rated: dict[str, tuple[Rates, Rates]] = field(default_factory=dict, compare=False, repr=False)
 
     def linear(self, *layers: Linear, products: str | None = None) -> Span:
         """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
@@ -228,28 +228,27 @@ class LayerClock:
 
     def rates_of(self, layer: Linear, products: str | None = None) -> tuple[Rates, Rates]:
         """Return the rates of the device, and those without the limits of a benchmark."""
-        in_blocks = products == IN_BLOCKS
-        kind = "fp8" if in_blocks else products or layer.dtype
-        if (kind, in_blocks) not in self.rated:
-            self.rated[kind, in_blocks] = self._rated(kind, in_blocks)
-        return self.rated[kind, in_blocks]
+        kind = products or layer.dtype
+        if kind not in self.rated:
+            self.rated[kind] = self._rated(kind)
+        return self.rated[kind]
 
-    def _rated(self, kind: str, in_blocks: bool) -> tuple[Rates, Rates]:
+    def _rated(self, kind: str) -> tuple[Rates, Rates]:
+        in_blocks = kind == IN_BLOCKS
         derived = rates if in_blocks or self.engines else product_rates  # engines launch CUTLASS's kernels of fp8
-        known = derived(self.device, kind)
+        known = derived(self.device, "fp8" if in_blocks else kind)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         warp = max(known.warp_matrix, known.peak * share)
         free = replace(known, matrix=known.peak, warp_matrix=warp, reached=known.peak)
         if known.asynchronous and known.sm_matrix is not None:  # warps of their own load the slices of a trip
-            reached = self._reached(known, IN_BLOCKS if in_blocks else None)
-            share = self.sustained * min(reached, known.reached or known.peak) / _peak(known)
+            share = self.sustained * min(self._reached(known, kind), known.reached or known.peak) / _peak(known)
             free = replace(free, sm_matrix=known.sm_matrix * min(1.0, share / IN_WAVES))
         return known, free
 
-    def _reached(self, known: Rates, products: str | None = None) -> float:
-        """Return the rate that a long product reaches [FLOP/s]; `products` may be `IN_BLOCKS`."""
+    def _reached(self, known: Rates, kind: str) -> float:
+        """Return the rate that a long product of a kind reaches, of a type or `IN_BLOCKS` [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
-        share = shares.get(products or known.dtype, shares.get(known.dtype))
+        share = shares.get(kind, shares.get(known.dtype))
         reached = known.matrix if known.matrix < known.peak else _best(known) if share is None else share * known.peak
         if not self.engines and reached < known.matrix:
             reached = max(reached, known.best_product)
@@ -349,13 +348,16 @@ class LayerClock:
         self.ranked.update({(products, layer): tile for layer, (_, tile) in zip(layers, best, strict=True)})
 
     def launch(self, known: Rates) -> float:
-        """Return the time of a kernel without products in addition to its work [s]."""
-        return self._setting(known).start(False)
+        """Return the time between the starts of consecutive kernels [s]."""
+        return self._setting(known).launch
 
     def _floor(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the first kernel [s]; the numbers of the layers and of the tile may be arrays."""
-        least = larger(self._least(layers, tile, known, products), self._conversion(layers, tile, known, products))
-        return larger(least, self._loaded(layers, tile, known))
+        return larger(
+            self._least(layers, tile, known, products),
+            self._conversion(layers, tile, known, products),
+            self._loaded(layers, tile, known),
+        )
 
     def _loaded(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
         """Time the loads of a lone product from DRAM, of all SMs and of the one with the most blocks [s].
@@ -380,13 +382,12 @@ class LayerClock:
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         """
-        reached: Any = self._reached(known, products)
-        shares_of_groups = self.grouped or GROUPED.get(self.device.architecture or "", GROUPED_NARROW)
         kind = IN_BLOCKS if products == IN_BLOCKS else known.dtype
+        reached: Any = self._reached(known, kind)
+        shares_of_groups = self.grouped or GROUPED.get(self.device.architecture or "", GROUPED_NARROW)
         grouped = min(reached, shares_of_groups.get(kind, 1.0) * known.peak)
         of_experts = sum(layer.groups for layer in layers) > 1
-        reached = pick(of_experts, grouped, reached)
-        reached = reached * self.sustained
+        reached = self.sustained * pick(of_experts, grouped, reached)
         flops = sum(layer.flops * pick(of_experts, _padded(layer.rows, tile.block_m), 1.0) for layer in layers)
         if known.units is None or known.matrix < known.peak or known.dtype in self.shares:
             return flops / reached

@@ -111,10 +111,10 @@ def step(
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
     algorithm, engine = options.get("attention_algorithm"), as_engine(options.get("engine"))
-    started = replace(parameters, in_graph=1.0)
+    clock = layer_clock(device, parameters, True, SERVED)
     at = StepSetting(
-        clock=layer_clock(device, parameters, True, SERVED),
-        attention=attention_clock(device, started, None if algorithm is None else find_algorithm(algorithm)),
+        clock=clock,
+        attention=attention_clock(device, clock.parameters, None if algorithm is None else find_algorithm(algorithm)),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
