@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from iomodel.common.arithmetic import ceil_div
 from iomodel.devices.rates import Rates, rates
@@ -79,9 +80,9 @@ def _convolution(recurrent: RecurrentLayer, at: StepSetting) -> Span:
     }
     flops = at.batch * recurrent.convolution_flops(at.q_len) // ranks
     span = streamed(at, "convolution", tensors, flops, at.tokens, matrix=False)
-    if known.units is None or known.clock is None:
+    if (sms := _sms(known)) is None:
         return span
-    return replace(span, seconds=max(span.seconds, at.clock.launch(known) + elements / (CONVOLVED * _clocks(known))))
+    return replace(span, seconds=max(span.seconds, at.clock.launch(known) + elements / (CONVOLVED * sms.clocks)))
 
 
 def _update(recurrent: RecurrentLayer, at: StepSetting) -> Span:
@@ -107,10 +108,10 @@ def _scanned(rule: GatedDeltaNet | KimiDelta, at: StepSetting, clocks: float) ->
     """Time the chunks of prompts under a delta rule in one kernel, which takes some clocks for each."""
     known, chunks = rates(at.clock.device, at.dtype), rule.chunks(at.q_len)
     span = _moved(rule, at, _states(rule, at) | _rows(rule, at), chunks)
-    if known.units is None or known.clock is None or known.simulated:
+    if (sms := _sms(known)) is None:
         return span
-    waves = ceil_div(at.batch * max(1, rule.widths.blocks // at.layout.tensor_parallel), known.units)
-    scan = max(span.seconds, waves * chunks * clocks / known.clock)
+    waves = ceil_div(_heads(rule, at), sms.units)
+    scan = max(span.seconds, waves * chunks * clocks / sms.clock)
     return replace(span, seconds=scan + SCAN_KERNELS * at.clock.launch(known))
 
 
@@ -119,11 +120,10 @@ def _in_kernels(rule: GatedDeltaNet | KimiDelta, at: StepSetting) -> Span:
     known, ranks, chunks = rates(at.clock.device, at.dtype), at.layout.tensor_parallel, rule.chunks(at.q_len)
     moved = at.tokens * _handed(rule, ELEMENT_SIZE[at.dtype]) // ranks
     span = _moved(rule, at, _states(rule, at) | {"between kernels": moved}, chunks)
-    if known.units is None or known.clock is None or known.simulated:
+    if (sms := _sms(known)) is None:
         return span
-    heads = at.batch * rule.widths.blocks / ranks
-    handed = chunks * HANDED / known.clock * max(1.0, heads / (STATES_PER_SM * known.units))
-    computed = at.batch * chunks * (rule.widths.chunk_flops or 0) / ranks / (PER_CLOCK * _clocks(known))
+    handed = chunks * HANDED / sms.clock * max(1.0, _heads(rule, at) / (STATES_PER_SM * sms.units))
+    computed = at.batch * chunks * (rule.widths.chunk_flops or 0) / ranks / (PER_CLOCK * sms.clocks)
     if isinstance(rule, KimiDelta):
         computed *= CHANNEL_GATES
     apart = at.chunk_work * max(computed, _exchanged(moved, known))
@@ -153,8 +153,12 @@ def _moved(
     ranks = at.layout.tensor_parallel
     flops = recurrent.decode_flops() if at.q_len == 1 else recurrent.prefill_flops(at.q_len)
     flops -= recurrent.convolution_flops(at.q_len) if _is_convolved(recurrent) else 0
-    blocks = at.batch * chunks * max(1, recurrent.widths.blocks // ranks)
-    return streamed(at, "state update", tensors, at.batch * flops // ranks, blocks, matrix)
+    return streamed(at, "state update", tensors, at.batch * flops // ranks, chunks * _heads(recurrent, at), matrix)
+
+
+def _heads(recurrent: RecurrentLayer, at: StepSetting) -> int:
+    """Count the heads, or groups of channels, of all sequences on a rank [-]."""
+    return at.batch * max(1, recurrent.widths.blocks // at.layout.tensor_parallel)
 
 
 def _is_convolved(recurrent: RecurrentLayer) -> bool:
@@ -162,9 +166,23 @@ def _is_convolved(recurrent: RecurrentLayer) -> bool:
     return recurrent.widths.state > 0 and recurrent.widths.convolved > 0
 
 
-def _clocks(known: Rates) -> float:
-    """Return the clocks of all SMs in a second [clk/s]."""
-    return (known.units or 1) * (known.clock or 1.0)
+class _SMs(NamedTuple):
+    """The SMs of a device [-], and their clock [Hz]."""
+
+    units: int
+    clock: float
+
+    @property
+    def clocks(self) -> float:
+        """Clocks of all SMs in a second [clk/s]."""
+        return self.units * self.clock
+
+
+def _sms(known: Rates) -> _SMs | None:
+    """Return the SMs of a device; None where they are not on file, or the device is simulated."""
+    if known.units is None or known.clock is None or known.simulated:
+        return None
+    return _SMs(known.units, known.clock)
 
 
 def _scan_clocks(recurrent: GatedDeltaNet | KimiDelta, at: StepSetting) -> float:
