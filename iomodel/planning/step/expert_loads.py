@@ -77,7 +77,7 @@ def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: 
     counted: Counter[int] = Counter()
     for load, count in _power_law(visits, hit, max(1.0, LARGEST * tokens)):
         counted[load] += count
-    return tuple(sorted(counted.items(), reverse=True))
+    return _listed(counted)
 
 
 def evenly(tokens: int, parts: int) -> TokensPerExpert:
@@ -209,5 +209,9 @@ def tokens_per_expert(counts: Iterable[int]) -> TokensPerExpert:
     >>> tokens_per_expert([3, 0, 3, 7])
     ((7, 1), (3, 2))
     """
-    histogram = Counter(as_integer("tokens", count, least=0) for count in counts)
-    return tuple((tokens, histogram[tokens]) for tokens in sorted(histogram, reverse=True) if tokens)
+    return _listed(Counter(as_integer("tokens", count, least=0) for count in counts))
+
+
+def _listed(counted: Counter[int]) -> TokensPerExpert:
+    """List the numbers of tokens, the largest first, each with the number of experts that have as many; none of 0."""
+    return tuple((tokens, counted[tokens]) for tokens in sorted(counted, reverse=True) if tokens)
