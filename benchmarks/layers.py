@@ -4,11 +4,11 @@
 
 The rows are those of tests/measured: `encoder_attention.csv`, `experts.csv`, `latent_attention.csv`,
 `linear_layers.csv` and `recurrent_layers.csv`. A layer of experts is asked as a prefill of as many tokens under the
-engine of the row: the sum of the parts from the choice of the experts to the sum of their results. Attention of images
-is asked by its kernel, that on latents as a part of a step. A linear layer is its product and the quantisation of its
-rows. A recurrent layer is its convolution and the update of its states, of prompts or of one token: the kernels of a
-setting together. Working rows choose parameters, judging rows (whole shapes) only judge. The naive estimate beside it
-takes the bytes over the bandwidth or the FLOPs over 60 % of the peak, whichever takes longer.
+engine of the row: the sum of the parts from the choice of the experts to the sum of their results. Attention of an
+encoder is asked by its kernel, that on latents as a part of a step. A linear layer is its product and the quantisation
+of its rows. A recurrent layer is its convolution and the update of its states, of prompts or of one token: the kernels
+of a setting together. Working rows choose parameters, judging rows (whole shapes) only judge. The naive estimate beside
+it takes the bytes over the bandwidth or the FLOPs over 60 % of the peak, whichever takes longer.
 """
 
 from __future__ import annotations
@@ -341,13 +341,15 @@ def rows(kind: Kind, role: str) -> list[Row]:
 def judged(name: str, role: str) -> list[Judged]:
     """Predict every row of a table with a role."""
     kind = KINDS[name]
-    results = []
-    for row in rows(kind, role):
-        try:
-            results.append(Judged(row, kind.predicted(row), kind.naive(row)))
-        except IOModelError:
-            results.append(Judged(row, None, kind.naive(row)))
-    return results
+    return [Judged(row, answered(kind, row), kind.naive(row)) for row in rows(kind, role)]
+
+
+def answered(kind: Kind, row: Row) -> float | None:
+    """Predict the time of a row [s]; None if the library refuses it."""
+    try:
+        return kind.predicted(row)
+    except IOModelError:
+        return None
 
 
 def in_l2(row: Row) -> bool:
@@ -366,12 +368,11 @@ def report(name: str, role: str, by: str) -> Iterator[str]:
     """Write a row for each group: number, refused, errors and sign of the library and of the naive estimate."""
     groups: dict[str, list[Judged]] = defaultdict(list)
     for result in judged(name, role):
-        groups[group(KINDS[name], result.row, by)].append(result)
-        groups[f"all of {hardware(result.row['device']).architecture}"].append(result)
-        groups["all"].append(result)
-        if name == "linear" and not in_l2(result.row):
-            groups["all beyond the L2"].append(result)
-            groups[f"all beyond the L2 of {hardware(result.row['device']).architecture}"].append(result)
+        titles = [group(KINDS[name], result.row, by)]
+        for every in ("all", "all beyond the L2")[: 1 + (name == "linear" and not in_l2(result.row))]:
+            titles += [every, f"{every} of {hardware(result.row['device']).architecture}"]
+        for title in titles:
+            groups[title].append(result)
     yield "| rows | number | refused | median error | 90th percentile | median sign | naive: median | 90th |"
     yield "| --- | " + "---: | " * 7
     for title, some in sorted(groups.items()):
