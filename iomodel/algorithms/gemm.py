@@ -125,7 +125,7 @@ ALGORITHM = Algorithm(
         Implementation(
             "vendor-blas",
             "GEMM of a vendor's library (cuBLAS, hipBLASLt), common tiles",
-            "CUTLASS 3.5, media/docs/efficient_gemm.md: tiles of powers of two, slices of 128 B, stages, split-K",
+            "CUTLASS 3.5, media/docs/efficient_gemm.md: tiles, slices of 128 B, stages, split-K",
             searched={"splits": SPLITS},
         ),
     ),

@@ -17,6 +17,7 @@ from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 ROWS = (16, 32, 64, 128, 256)
 COLUMNS = (64, 128, 160, 192, 256)
+"""Widths between powers of two, which libraries have too, fill whole waves of SMs more often."""
 LARGE = (512, 1024, 2048)
 """Larger sizes, for on-chip memories far larger than that of an SM."""
 SLICE = 128

@@ -48,9 +48,9 @@ class Parameters(Result, constructed=True):
         that evicts in the order of use drops before they are read again, are read from there. The bytes of an estimate
         stay those of an empty L2. A plan takes 0.
     in_graph : float
-        Share of the kernels that a graph starts, each while the last blocks of the one before it end, or 1 for all [-]:
-        the time between the starts of graph nodes takes the place of that between starts on a stream, and kernels
-        without products take half of `block_clocks`. A step of a serving engine takes 1.
+        Share of the kernels with products that a graph starts, each while the last blocks of the one before it end
+        [-]: the time between the starts of graph nodes takes the place of that between starts on a stream. Others take
+        the latter, as the start and the end of their blocks are not timed. A step of a serving engine takes 1.
     kernel_launch : float
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
