@@ -128,6 +128,8 @@ class Limits(Group):
     """Registers of 32 bits."""
     registers_per_thread: Amount | None = None
     register_granularity_per_warp: Annotated[Amount, LOWER] | None = None
+    cluster_blocks: Amount | None = None
+    """Most thread blocks of a cluster, whose SMs read each other's shared memory."""
 
 
 class ClockRates(Group):

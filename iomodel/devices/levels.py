@@ -23,13 +23,13 @@ def memory_levels(device: Hardware) -> tuple[tuple[MemoryLevel, ...], tuple[str,
     """Return the levels of a device, from the inside out, and a line for each that lacks a figure.
 
     An SM holds its registers, its shared memory with the L1 cache, and the memory of its accumulators where it has one.
-    The L2 cache is one unit with all SMs, or its private slices are units with a share of the SMs each. A last-level
+    The SMs of the largest cluster, which read each other's shared memory, are a unit. The L2 cache is one unit with all SMs, or its private slices are units with a share of the SMs each. A last-level
     cache behind the L2 is one unit with all of them.
 
     >>> from iomodel.devices.device import hardware
     >>> levels, _ = memory_levels(hardware("h100-sxm5"))
     >>> [(level.name, level.units, level.capacity_bytes) for level in levels]
-    [('SM', 132, 524288), ('L2 and SMs', 1, 121634816)]
+    [('SM', 132, 524288), ('cluster of SMs', 9, 8388608), ('L2 and SMs', 1, 121634816)]
     """
     sizes = {path: int(figure.value) for path, figure in device.quantities.items() if isinstance(figure, Quantity)}
     registers = sizes.get("memory.registers.per_sm")
@@ -46,6 +46,8 @@ def memory_levels(device: Hardware) -> tuple[tuple[MemoryLevel, ...], tuple[str,
         return (), (f"the bounds at the SM and at the L2 (on file: no {lacking})",)
     sm = registers + shared + sizes.get("memory.accumulator.per_sm", 0)
     levels: tuple[MemoryLevel, ...] = (MemoryLevel("SM", units, sm),)
+    if together := sizes.get("limits.cluster_blocks"):
+        levels += (MemoryLevel(CLUSTER, -(-units // together), min(units, together) * sm),)
     if l2 is None:
         return levels, ("the bound at the L2 (no L2 capacity on file)",)
     slices, inside = sizes.get("memory.l2.slices", 1), l2 + units * sm
@@ -55,5 +57,5 @@ def memory_levels(device: Hardware) -> tuple[tuple[MemoryLevel, ...], tuple[str,
     return levels, ()
 
 
-L2, LAST = "L2 and SMs", "last-level cache, L2 and SMs"
+CLUSTER, L2, LAST = "cluster of SMs", "L2 and SMs", "last-level cache, L2 and SMs"
 """Names of the outer levels."""

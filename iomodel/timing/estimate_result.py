@@ -13,6 +13,7 @@ from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
+from iomodel.devices.levels import L2, LAST
 from iomodel.devices.rates import Rates
 from iomodel.nests.implementation import TEXTBOOK, kernels_title
 from iomodel.timing.error_interval import interval
@@ -142,22 +143,25 @@ class Estimate(Deferred, Result, Tabular):
     def excess_seconds(self) -> dict[str, float]:
         """Time that the traffic above the bound of each level of the memory takes alone [s]; the largest is worth work.
 
-        Requests take the bandwidth of the L2, DRAM traffic that of the HBM. A level that both leave is omitted.
+        Requests take the bandwidth of the L2, DRAM traffic that of the HBM. Of the requests, each level between the SMs
+        and the L2 has what its bound is below that of the level inside, which only sharing there can save. A level that
+        neither stream crosses is omitted.
 
         >>> import iomodel
         >>> e = iomodel.estimate("flash2", iomodel.Attention(heads=16, q_len=4096, head_dim=128), "a100-sxm4-80gb")
         >>> max(e.excess_seconds, key=e.excess_seconds.get)
         'SM'
         """
-        if not self.levels:
-            return {}
-        sides = {self.levels[-1].name: ("hbm", self.streamed_bytes), self.levels[0].name: ("l2", self.requested_bytes)}
-        return {
-            level.name: self.breakdown.get(sides[level.name][0], 0)
-            * (1 - min(1, level.bound.bytes / sides[level.name][1]))
-            for level in self.levels
-            if level.name in sides
-        }
+        excess, above = {}, self.requested_bytes
+        inside = [level for level in self.levels if level.name not in (L2, LAST)]
+        for level in inside:
+            least = min(above, level.bound.bytes)
+            excess[level.name] = self.breakdown.get("l2", 0) * (above - least) / self.requested_bytes
+            above = least
+        for level in self.levels[len(inside) :][-1:]:
+            share = 1 - min(1, level.bound.bytes / self.streamed_bytes)
+            excess[level.name] = self.breakdown.get("hbm", 0) * share
+        return excess
 
     @property
     def floor(self) -> float:

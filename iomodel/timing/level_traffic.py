@@ -12,7 +12,7 @@ from iomodel.common.display import interval
 from iomodel.common.results import Column, Record, column
 from iomodel.counting.bounds import Bound, largest_bounds
 from iomodel.devices.device import Hardware
-from iomodel.devices.levels import L2, LAST, MemoryLevel, memory_levels
+from iomodel.devices.levels import CLUSTER, L2, LAST, MemoryLevel, memory_levels
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.workload import Workload
 
@@ -24,13 +24,14 @@ class LevelTraffic(Record):
     Attributes
     ----------
     name : str
-        ``SM``: its registers, shared memory, L1 cache and accumulators; ``L2 and SMs``: the L2 cache with all SMs, or a
+        ``SM``: its registers, shared memory, L1 cache and accumulators; ``cluster of SMs``: all SMs of the largest
+        cluster of the device; ``L2 and SMs``: the L2 cache with all SMs, or a
         private slice with its share of them; ``last-level cache, L2 and SMs``, where the device has one.
     units, capacity_bytes : int
         The number of units [-], and the capacity of all memories inside one [B].
     moved_bytes : tuple of int
-        Least and most that the call moves, all units together [B]: at the SM the requests, which are one number; behind
-        the L2 `l2_bytes` of the estimate; behind the last cache `dram_bytes`.
+        Least and most that the call moves, all units together [B]: at the SM and at the cluster the requests, which are
+        one number, as no declared kernel of attention loads once for several SMs; behind the L2 `l2_bytes` of the estimate; behind the last cache `dram_bytes`.
     bound : Bound
         The largest bound that holds for every schedule of the products that the algorithm forms, at this capacity.
     """
@@ -75,7 +76,7 @@ def level_traffic(
     The proofs hold at every boundary: for each unit with the capacity of all memories inside it, and added up
     (`docs/theory.md`, "Several levels").
     """
-    moved = {"SM": (requested, requested), L2: leaving, LAST: dram}
+    moved = {"SM": (requested, requested), CLUSTER: (requested, requested), L2: leaving, LAST: dram}
     return tuple(
         LevelTraffic(level.name, level.units, level.capacity_bytes, moved[level.name], bound)
         for level, bound in _bounds(device, find_algorithm(algorithm), workload)

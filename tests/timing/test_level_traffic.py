@@ -52,6 +52,17 @@ def test_the_level_worth_work_is_the_one_with_the_most_time_above_its_bound() ->
     assert "worth work" not in str(e)
 
 
+def test_a_cluster_is_charged_with_what_sharing_among_its_sms_alone_can_save() -> None:
+    e = iomodel.estimate("flash2", iomodel.Attention(heads=16, q_len=65_536, head_dim=128), "h100-sxm5")
+    sm, cluster, l2 = e.levels
+    assert (cluster.name, cluster.units, cluster.capacity_bytes) == ("cluster of SMs", 9, 16 * sm.capacity_bytes)
+    assert cluster.moved_bytes == sm.moved_bytes
+    assert l2.bound.bytes <= cluster.bound.bytes < sm.bound.bytes
+    saved = e.breakdown["l2"] * (sm.bound.bytes - cluster.bound.bytes) / e.requested_bytes
+    assert e.excess_seconds["cluster of SMs"] == pytest.approx(saved)
+    assert len(iomodel.estimate("flash2", CALLS[0][1], "a100-sxm4-80gb").levels) == 2
+
+
 def level_rows(e: iomodel.Estimate) -> list[str]:
     """The first two cells of each row of the printed table of levels."""
     text = str(e).split("traffic over each level of the memory")[1]
