@@ -60,7 +60,7 @@ QUESTIONS: dict[str, Callable[[Hardware], object]] = {
         iomodel.estimate("split_kv", LONG, device, implementation="flash-attention-3").seconds
     ),
     "backward": timed("bf16", PREFILL.model_copy(update={"direction": "backward"})),
-    "bounds of levels": lambda device: [level.bound.bytes for level in iomodel.estimate("flash2", PREFILL, device).levels],
+    "levels": lambda device: [level.capacity_bytes for level in iomodel.estimate("flash2", PREFILL, device).levels],
     "tile": lambda device: dict(iomodel.solve("flash2", PREFILL, device, objective="traffic").tiles),
     "fits": fits(PREFILL, block_q=128, block_kv=64),
     "warps": fits(NARROW, block_q=64, block_kv=16, warps=4),
@@ -109,7 +109,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "interconnect.pcie_total": ("l40s", 2, "pair"),
     "interconnect.per_direction": ("a100-pcie-80gb", 2, "pair"),
     "limits.blocks_per_sm": ("a10", 0.125, "warps"),
-    "limits.cluster_blocks": ("h100-sxm5", 0.5, "bounds of levels"),
+    "limits.cluster_blocks": ("h100-sxm5", 0.5, "levels"),
     "limits.register_granularity_per_warp": ("l4", 2, "fp8"),
     "limits.registers_per_sm": ("a10", 2, "solution"),
     "limits.registers_per_thread": ("a10", 2, "tile"),
