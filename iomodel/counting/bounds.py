@@ -190,7 +190,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import Call
+from iomodel.workloads.call import KV_QUARTERS, Call, halves
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
@@ -271,7 +271,7 @@ def lower_bounds(
         bounds in bytes larger where K and V have a width of their own.
     units : int
         The number of processors that share the work, each with a memory of its own of this size: the bounds are on
-        their traffic together. Only the bound of a product, and `exact` for small M, depend on it.
+        their traffic together. Only the bound of a product, `exact` and `exact-backward` for small M depend on it.
 
     Returns
     -------
@@ -316,7 +316,8 @@ def lower_bounds(
     if not size or (declaration is not None and declaration.approximates):
         return bounds
     counted = Pairs(*numbers, units)
-    widths = 32 * call.element_size, call.kv_size
+    # Of a cache of two types the proofs hold with the smaller, not with the mean.
+    widths = 32 * call.element_size, min(KV_QUARTERS[half] for half in halves(call.kv_dtype))
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in classes_of(classes, call.direction, call.latent):
         value = VALUES[name](counted, size)

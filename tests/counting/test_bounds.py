@@ -465,6 +465,12 @@ def test_splits_move_two_outputs_a_group_more_than_they_must(
         assert moved - least.elements == 2 * batch * kv_heads * group * q_len * value
 
 
+def test_a_cache_of_two_types_is_bounded_by_the_smaller() -> None:
+    """By hand: two tiled products with fp32 statistics and the best tile of each move 861,074,882,560 bytes."""
+    w = iomodel.Attention(q_len=65_536, head_dim=16_384, dtype="fp8", kv_dtype="fp16/q4_0")
+    assert iomodel.lower_bounds(w, sram_bytes=131_072)["exact"].bytes <= 861_074_882_560
+
+
 def test_the_memory_of_a_device_is_that_of_its_solutions() -> None:
     w = iomodel.Attention(heads=8, q_len=4096, head_dim=64)
     solved = iomodel.solve("flash2", w, "h100-sxm5")
