@@ -173,11 +173,7 @@ def exact_algorithms() -> list[str]:
     return [name for name in list_algorithms() if not algorithm(name).approximates]
 
 
-ABSENT = {
-    "aiter": "ck, triton-amd",
-    "trtllm": "flash-attention-4, flashinfer",
-    "trtllm-gen": "flash-attention-4, flashinfer",
-}
+ABSENT = {"aiter": "ck, triton-amd"}
 """Kernels that people run and that are not on file, each with the nearest that are."""
 
 

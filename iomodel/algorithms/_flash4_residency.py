@@ -228,11 +228,11 @@ _CLOSED = (
 )
 
 
-def _closed(layouts: tuple[Residency, ...], exposed: float | None = None) -> Iterator[Residency]:
+def _closed(layouts: tuple[Residency, ...], name: str, cite: str, exposed: float | None = None) -> Iterator[Residency]:
     """Iterate over layouts in 16 bits and in fp8, where the exposed share may be another, of a closed kernel."""
     for layout in layouts:
-        title = f"{layout.title.replace('FlashAttention-4', 'cuDNN')}, taken to be laid out as FlashAttention-4"
-        yield (alike := replace(layout, title=title, cite=_CLOSED))
+        title = f"{layout.title.replace('FlashAttention-4', name)}, taken to be laid out as FlashAttention-4"
+        yield (alike := replace(layout, title=title, cite=cite))
         share = alike.exposed if exposed is None else exposed
         yield replace(alike, title=f"{title}, fp8", dtypes=("fp8",), exposed=share)
 
@@ -241,7 +241,10 @@ CUDNN_BLACKWELL = Implementation(
     "cudnn-blackwell",
     "cuDNN's attention (closed, Blackwell)",
     _CLOSED,
-    residency={"forward": tuple(_closed(FORWARD)), "backward": tuple(_closed(BACKWARD, exposed=0.2))},
+    residency={
+        "forward": tuple(_closed(FORWARD, "cuDNN", _CLOSED)),
+        "backward": tuple(_closed(BACKWARD, "cuDNN", _CLOSED, exposed=0.2)),
+    },
     execution={"forward": IN_SECTIONS, "backward": BESIDE},
     tiles=shipped_tiles("cudnn-blackwell", "flash2"),
     aliases=("cudnn",),
@@ -251,3 +254,55 @@ CUDNN_BLACKWELL = Implementation(
 """In fp8 the backward pass hides four fifths of the softmax behind its products, by the working rows of a GB200 at head
 dimensions 128 and 192. With a scale for each block of 32 elements (mxfp8) those rows take 1.08 times as long forward
 and 1.2 times backward."""
+
+_GENERATED = (
+    "closed: github.com/NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha, whose kernels are compiled; "
+    "layouts of FlashAttention-4 without pairs of blocks"
+)
+_GENERATED_FORWARD = tuple(layout for layout in FORWARD if layout not in (PAIR, PAIR_192))
+TRTLLM_GEN = Implementation(
+    "trtllm-gen",
+    "attention of TensorRT-LLM and FlashInfer (trtllm-gen, closed, Blackwell)",
+    _GENERATED,
+    residency={"forward": tuple(_closed(_GENERATED_FORWARD, "trtllm-gen", _GENERATED))},
+    execution={
+        "forward": replace(
+            IN_SECTIONS,
+            cite=f"{PIPELINED.cite}; github.com/NVIDIA/TensorRT-LLM at 06875c2e, cpp/tensorrt_llm/kernels/"
+            "fmhaDispatcher.cpp, and github.com/flashinfer-ai/flashinfer, csrc/trtllm_fmha_kernel_launcher.cu: prefills "
+            "always take the persistent scheduler",
+            order="persistent",
+            fastest="tiles",
+            section_bytes=None,
+        )
+    },
+    tiles=shipped_tiles("trtllm-gen", "flash2"),
+    aliases=("trtllm", "trtllm_mha", "flashinfer-trtllm"),
+    front_end=front_end("trtllm-gen"),
+    symbols=("fmhaSm100",),
+)
+"""The prefill kernel that vLLM, SGLang and TensorRT-LLM run on Blackwell. The tiles of a persistent block are dealt out
+in the order of the grid, so that under a causal mask some SMs have more work than others."""
+_GENERATED_DECODE = Residency(
+    title="trtllm-gen decoding, keys as rows of the products: Q, a ring of K and V in shared memory; S, O in tensor memory",
+    cite=_GENERATED,
+    shared=(Shared(Q), _RING, _STATISTICS),
+    phases=((Fragment(S),),),
+    overhead=24,
+    warps=(4,),
+    producers=8,
+    producer_registers=64,
+    mma="warpgroup",
+    transposed=True,
+    step=(128, 8),
+    sizes=((8, 16, 32, 64), (128,)),
+    architectures=("sm_100", "sm_103"),
+    tensor=(Shared(S, dtype="fp32"), Shared(O, dtype="fp32")),
+    dtypes=("fp16", "bf16", "fp8"),
+    instruction_rows=128,
+    parts=2,
+)
+"""Its product of 128 keys pads to 8 queries, where that of 128 queries would pad to 128."""
+GENERATED_DECODE = tuple(
+    replace(_GENERATED_DECODE, head_dims=(width,), stages=(most,)) for width, most in ((64, 10), (128, 5), (256, 3))
+)

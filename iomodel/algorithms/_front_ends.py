@@ -109,6 +109,27 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         last=True,
     ),
     **dict.fromkeys(("cudnn-hopper", "cudnn-blackwell"), _CUDNN),
+    "trtllm-gen": FrontEnd(
+        # TllmGenFmhaRunnerParams (windows, sinks), FmhaDispatcher::isSupported (no ALiBi); pages of 16 to 128 (hashID).
+        cite="github.com/NVIDIA/TensorRT-LLM at 01c84c67, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha/fmhaKernels.h; "
+        "github.com/flashinfer-ai/flashinfer, flashinfer/prefill.py: trtllm_batch_context_with_kv_cache",
+        features=("paged", "sinks"),
+        masks=("full", "causal", "left window", "documents"),
+        pages=(16, 32, 64, 128),
+        packs="never",
+        last=True,
+    ),
+    "trtllm-gen-decode": FrontEnd(
+        # computeNumCtas: as many blocks as SMs, in key tiles of 128; hashFromRunnerParams: 8 or 16 rows of a group.
+        cite="github.com/NVIDIA/TensorRT-LLM at 01c84c67, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha/fmhaKernels.h; "
+        "github.com/flashinfer-ai/flashinfer, flashinfer/decode.py: trtllm_batch_decode_with_kv_cache",
+        features=("kv_dtype", "head_scales", "paged", "sinks"),
+        masks=("full", "causal", "left window"),
+        pages=(16, 32, 64, 128),
+        packs="always",
+        queries=16,
+        division=Division(rows=16, per_sm=1, filled=1.0, enough=1.0, most=264, fills=True),
+    ),
     "sageattention": FrontEnd(
         cite="github.com/thu-ml/SageAttention, sageattention/core.py: is_causal alone",
         features=(),

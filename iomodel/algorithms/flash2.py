@@ -11,7 +11,7 @@ from sympy import Expr, ceiling
 
 from iomodel.algorithms._aiter_residency import AITER_ASSEMBLY
 from iomodel.algorithms._ck_residency import CK
-from iomodel.algorithms._flash4_residency import CUDNN_BLACKWELL, FLASH_ATTENTION_4
+from iomodel.algorithms._flash4_residency import CUDNN_BLACKWELL, FLASH_ATTENTION_4, TRTLLM_GEN
 from iomodel.algorithms._flashinfer_residency import FLASHINFER
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
@@ -213,6 +213,7 @@ ALGORITHM = Algorithm(
         FLASHINFER,
         XFORMERS,
         CUDNN_BLACKWELL,
+        TRTLLM_GEN,
         SAGEATTENTION,
         AITER_ASSEMBLY,
         CK,

@@ -13,7 +13,8 @@ from iomodel.algorithms._aiter_residency import AITER_GLUON
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flash3_residency import PAGED
 from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4 as FLASH4
-from iomodel.algorithms._flash4_residency import IN_SECTIONS, SPLIT_FORWARD
+from iomodel.algorithms._flash4_residency import GENERATED_DECODE, IN_SECTIONS, SPLIT_FORWARD
+from iomodel.algorithms._flash4_residency import TRTLLM_GEN as GENERATED
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._latent_residency import AITER_MLA, CUTLASS_MLA, FLASHMLA, TRITON_MLA
@@ -157,6 +158,26 @@ FLASH_ATTENTION_4 = Implementation(
     tiles=shipped_tiles("flash-attention-4", "split_kv"),
     front_end=front_end("flash-attention-4"),
 )
+TRTLLM_GEN = replace(
+    GENERATED,
+    name="trtllm-gen-decode",
+    title="attention of TensorRT-LLM and FlashInfer (trtllm-gen, closed, Blackwell), split-KV",
+    residency={"forward": GENERATED_DECODE},
+    execution={
+        "forward": replace(
+            PIPELINED,
+            cite=f"{PIPELINED.cite}; github.com/NVIDIA/TensorRT-LLM at 01c84c67, fmhaKernels.h: the blocks of a cluster "
+            "of up to 16 add up their parts in shared memory",
+            spread=(split,),
+            dependent=True,
+            start_clocks=IN_SECTIONS.start_clocks,
+        )
+    },
+    searched=FLASH_ATTENTION_2.searched,
+    tiles=shipped_tiles("trtllm-gen-decode", "split_kv"),
+    aliases=("trtllm-gen",),
+    front_end=front_end("trtllm-gen-decode"),
+)
 
 _T_c = ceiling(N_k / B_c)
 _many = Min(1, s - 1)
@@ -180,6 +201,7 @@ ALGORITHM = Algorithm(
         CUTLASS_MLA,
         FLASH_ATTENTION_3,
         FLASH_ATTENTION_4,
+        TRTLLM_GEN,
         FLASH_ATTENTION_2,
         FLASH_ATTENTION_2_VLLM,
         FLASHINFER_SPLIT,

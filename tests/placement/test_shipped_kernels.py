@@ -221,6 +221,12 @@ def test_cudnn_on_blackwell(row: dict[str, str]) -> None:
     assert taken == {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages")}
 
 
+@pytest.mark.parametrize("row", table("trtllm-gen"), ids=shown)
+def test_trtllm_gen(row: dict[str, str]) -> None:
+    taken = iomodel.estimate("flash2", call(row, q_len=4096, kv_len=4096), "gb200", implementation="trtllm-gen").tiles
+    assert taken == {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages")}
+
+
 @pytest.mark.parametrize("row", table("cudnn-hopper-backward"), ids=shown)
 def test_cudnn_backward(row: dict[str, str]) -> None:
     assert fitting("flash3", call(row, direction="backward"), DEVICES["sm_90"], row, CUDNN_BACKWARD)
