@@ -256,8 +256,8 @@ dimensions 128 and 192. With a scale for each block of 32 elements (mxfp8) those
 and 1.2 times backward."""
 
 _GENERATED = (
-    "closed: github.com/NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha, whose kernels are compiled; "
-    "layouts of FlashAttention-4 without pairs of blocks"
+    "closed: github.com/NVIDIA/TensorRT-LLM, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha, whose kernels come "
+    "compiled; layouts of FlashAttention-4 without pairs of blocks"
 )
 _GENERATED_FORWARD = tuple(layout for layout in FORWARD if layout not in (PAIR, PAIR_192))
 TRTLLM_GEN = Implementation(
@@ -269,8 +269,8 @@ TRTLLM_GEN = Implementation(
         "forward": replace(
             IN_SECTIONS,
             cite=f"{PIPELINED.cite}; github.com/NVIDIA/TensorRT-LLM at 06875c2e, cpp/tensorrt_llm/kernels/"
-            "fmhaDispatcher.cpp, and github.com/flashinfer-ai/flashinfer, csrc/trtllm_fmha_kernel_launcher.cu: prefills "
-            "always take the persistent scheduler",
+            "fmhaDispatcher.cpp, and github.com/flashinfer-ai/flashinfer, csrc/trtllm_fmha_kernel_launcher.cu: "
+            "prefills always take the persistent scheduler",
             order="persistent",
             fastest="tiles",
             section_bytes=None,
@@ -284,7 +284,7 @@ TRTLLM_GEN = Implementation(
 """The prefill kernel that vLLM, SGLang and TensorRT-LLM run on Blackwell. The tiles of a persistent block are dealt out
 in the order of the grid, so that under a causal mask some SMs have more work than others."""
 _GENERATED_DECODE = Residency(
-    title="trtllm-gen decoding, keys as rows of the products: Q, a ring of K and V in shared memory; S, O in tensor memory",
+    title="trtllm-gen decoding, keys as rows: Q, a ring of K and V in shared memory; S, O in tensor memory",
     cite=_GENERATED,
     shared=(Shared(Q), _RING, _STATISTICS),
     phases=((Fragment(S),),),

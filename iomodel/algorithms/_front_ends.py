@@ -8,6 +8,7 @@ from iomodel.nests.division import Division
 from iomodel.nests.front_end import FrontEnd
 
 _FLASH = "github.com/Dao-AILab/flash-attention at 0251105a"
+_GENERATED = "github.com/NVIDIA/TensorRT-LLM at 01c84c67, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha/fmhaKernels.h"
 _MASKS = ("full", "causal", "window", "documents")
 FLASH_ATTENTION_2 = FrontEnd(
     # Lines 398 (one dtype), 420 (softcap without dropout), 431 and 1319 (seqlenq_ngroups_swapped), 613, 1305 (pages).
@@ -111,8 +112,8 @@ FRONT_ENDS: dict[str, FrontEnd] = {
     **dict.fromkeys(("cudnn-hopper", "cudnn-blackwell"), _CUDNN),
     "trtllm-gen": FrontEnd(
         # TllmGenFmhaRunnerParams (windows, sinks), FmhaDispatcher::isSupported (no ALiBi); pages of 16 to 128 (hashID).
-        cite="github.com/NVIDIA/TensorRT-LLM at 01c84c67, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha/fmhaKernels.h; "
-        "github.com/flashinfer-ai/flashinfer, flashinfer/prefill.py: trtllm_batch_context_with_kv_cache",
+        cite=f"{_GENERATED}; github.com/flashinfer-ai/flashinfer, flashinfer/prefill.py: "
+        "trtllm_batch_context_with_kv_cache",
         features=("paged", "sinks"),
         masks=("full", "causal", "left window", "documents"),
         pages=(16, 32, 64, 128),
@@ -121,8 +122,8 @@ FRONT_ENDS: dict[str, FrontEnd] = {
     ),
     "trtllm-gen-decode": FrontEnd(
         # computeNumCtas: as many blocks as SMs, in key tiles of 128; hashFromRunnerParams: 8 or 16 rows of a group.
-        cite="github.com/NVIDIA/TensorRT-LLM at 01c84c67, cpp/tensorrt_llm/kernels/trtllmGenKernels/fmha/fmhaKernels.h; "
-        "github.com/flashinfer-ai/flashinfer, flashinfer/decode.py: trtllm_batch_decode_with_kv_cache",
+        cite=f"{_GENERATED}; github.com/flashinfer-ai/flashinfer, flashinfer/decode.py: "
+        "trtllm_batch_decode_with_kv_cache",
         features=("kv_dtype", "head_scales", "paged", "sinks"),
         masks=("full", "causal", "left window"),
         pages=(16, 32, 64, 128),

@@ -166,8 +166,8 @@ TRTLLM_GEN = replace(
     execution={
         "forward": replace(
             PIPELINED,
-            cite=f"{PIPELINED.cite}; github.com/NVIDIA/TensorRT-LLM at 01c84c67, fmhaKernels.h: the blocks of a cluster "
-            "of up to 16 add up their parts in shared memory",
+            cite=f"{PIPELINED.cite}; github.com/NVIDIA/TensorRT-LLM at 01c84c67, fmhaKernels.h: the blocks of a "
+            "cluster of up to 16 add up their parts in shared memory",
             spread=(split,),
             dependent=True,
             start_clocks=IN_SECTIONS.start_clocks,

@@ -23,8 +23,9 @@ def memory_levels(device: Hardware) -> tuple[tuple[MemoryLevel, ...], tuple[str,
     """Return the levels of a device, from the inside out, and a line for each that lacks a figure.
 
     An SM holds its registers, its shared memory with the L1 cache, and the memory of its accumulators where it has one.
-    The SMs of the largest cluster, which read each other's shared memory, are a unit. The L2 cache is one unit with all SMs, or its private slices are units with a share of the SMs each. A last-level
-    cache behind the L2 is one unit with all of them.
+    The SMs of the largest cluster, which read each other's shared memory, are a unit. The L2 cache is one unit with all
+    SMs, or its private slices are units with a share of the SMs each. A last-level cache behind the L2 is one unit with
+    all of them.
 
     >>> from iomodel.devices.device import hardware
     >>> levels, _ = memory_levels(hardware("h100-sxm5"))

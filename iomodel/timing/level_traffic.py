@@ -31,7 +31,7 @@ class LevelTraffic(Record):
         The number of units [-], and the capacity of all memories inside one [B].
     moved_bytes : tuple of int
         Least and most that the call moves, all units together [B]: at the SM and at the cluster the requests, which are
-        one number, as no declared kernel of attention loads once for several SMs; behind the L2 `l2_bytes` of the estimate; behind the last cache `dram_bytes`.
+        one number; behind the L2 `l2_bytes` of the estimate; behind the last cache `dram_bytes`.
     bound : Bound
         The largest bound that holds for every schedule of the products that the algorithm forms, at this capacity.
     """
