@@ -173,7 +173,7 @@ def exact_algorithms() -> list[str]:
     return [name for name in list_algorithms() if not algorithm(name).approximates]
 
 
-ABSENT = {"aiter": "ck, triton-amd"}
+ABSENT = {"aiter": "ck, triton-amd", "trtllm": "trtllm-gen, flashinfer"}
 """Kernels that people run and that are not on file, each with the nearest that are."""
 
 

@@ -277,7 +277,7 @@ TRTLLM_GEN = Implementation(
         )
     },
     tiles=shipped_tiles("trtllm-gen", "flash2"),
-    aliases=("trtllm", "trtllm_mha", "flashinfer-trtllm"),
+    aliases=("trtllm_mha", "flashinfer-trtllm"),
     front_end=front_end("trtllm-gen"),
     symbols=("fmhaSm100",),
 )

@@ -34,7 +34,7 @@ HALF_WIDTHS: dict[tuple[str, str, str], float] = {
     ("sm_10x", "all", "all"): 0.132,
     ("sm_10x", "all", "fp8"): 0.137,
     ("sm_10x", "all", "long"): 0.116,
-    ("sm_10x", "all", "short"): 0.246,
+    ("sm_10x", "all", "short"): 0.23,
     ("sm_10x", "all", "window"): 0.472,
     ("sm_10x", "backward", "fp8"): 0.274,
     ("sm_10x", "backward", "long"): 0.082,

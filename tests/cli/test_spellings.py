@@ -153,7 +153,7 @@ HINTED = {
     "formula mamba": "did you mean 'mamba1' or 'mamba2'?",
     "formula matmul": "did you mean 'gemm'?",
     "formula gated_deltanet": "did you mean 'chunked_scan'?",
-    "formula trtllm": "not on file; nearest: flash-attention-4, flashinfer",
+    "formula trtllm": "nearest: trtllm-gen, flashinfer",
     "autotune": "did you mean 'tiles'?",
     "serve": "did you mean 'plan'?",
     "benchmark": "did you mean 'simulate'?",

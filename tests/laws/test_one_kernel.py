@@ -136,12 +136,15 @@ def test_a_name_of_kernels_names_the_schedule_too() -> None:
     assert solved.seconds == iomodel.solve("flash2", LLAMA, "b200", implementation="fa4").seconds
     assert iomodel.estimate("FA3", LLAMA, "h100-sxm5").implementation == "flash-attention-3"
     assert iomodel.cost("fa2", LLAMA, {"block_q": 128, "block_kv": 64}).algorithm == "flash2"
+    decoding = iomodel.Attention(batch=8, heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128, kv_dtype="fp8")
+    assert iomodel.estimate("split_kv", decoding, "b200").implementation == "trtllm-gen-decode"
+    assert iomodel.estimate("split_kv", decoding, "b200", implementation="trtllm-gen").tiles["block_q"] == 16
     for name, (schedule, kernels) in kernel_names().items():
         assert algorithm(name).name == schedule
         assert kernels in [known.name for known in algorithm(schedule).implementations]
     compared = iomodel.compare(LLAMA, "h100-sxm5", algorithms=["fa2", "fa3"])
     assert [one.implementation for one in compared.answers] == ["flash-attention-3", "flash-attention-2"]
-    with pytest.raises(InputError, match=r"'trtllm' given, which is not on file; nearest: flash-attention-4"):
+    with pytest.raises(InputError, match=r"'trtllm' given, which is not on file; nearest: trtllm-gen"):
         iomodel.estimate("trtllm", LLAMA, "h100-sxm5")
     with pytest.raises(InputError, match=r"'fa3' given; allowed: 'flash-attention-2', which algorithm 'fa2' names"):
         iomodel.estimate("fa2", LLAMA, "h100-sxm5", implementation="fa3")
