@@ -119,6 +119,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         pages=(16, 32, 64, 128),
         packs="never",
         last=True,
+        served=True,
     ),
     "trtllm-gen-decode": FrontEnd(
         # computeNumCtas: as many blocks as SMs, in key tiles of 128; hashFromRunnerParams: 8 or 16 rows of a group.
@@ -129,6 +130,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         pages=(16, 32, 64, 128),
         packs="always",
         queries=16,
+        served=True,
         division=Division(rows=16, per_sm=1, filled=1.0, enough=1.0, most=264, fills=True),
     ),
     "sageattention": FrontEnd(

@@ -202,7 +202,7 @@ class AttentionClock:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
             typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return _listed(asked)
+            return _listed(asked, served=self.parameters.in_graph > 0)
         except IOModelError:
             return [(None, stand_in(algorithm, call, self.device))]
 
@@ -219,11 +219,15 @@ def attention_span(result: Estimate, least: float = 0.0) -> Span:
     )
 
 
-def _listed(question: Question) -> list[_Tiles]:
-    """Return the default tiles of each implementation in which any fit, in the order of declaration."""
+def _listed(question: Question, served: bool) -> list[_Tiles]:
+    """Return the default tiles of each implementation in which any fit, in the order of declaration.
+
+    Of kernels that are `served`, those that engines run are listed alone, where there are such.
+    """
     failure: IOModelError | None = None
     listed: list[_Tiles] = []
-    for kernels in question.kernels:
+    own = tuple(kernels for kernels in question.kernels if served and kernels.front_end.served)
+    for kernels in own or question.kernels:
         try:
             listed.append((default_tiles(question.by(kernels))[0], kernels.name))
         except (InputError, InfeasibleError) as error:
