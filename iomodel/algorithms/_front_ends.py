@@ -92,6 +92,9 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         features=("kv_dtype", "head_scales", "paged", "softcap", "alibi", "sinks"),
         masks=("full", "causal", "left window", "documents", "blocks"),
         packs="always",
+        # vLLM and SGLang launch trtllm-gen in its place where it takes a call (use_trtllm_attention of
+        # github.com/vllm-project/vllm, vllm/utils/flashinfer.py).
+        behind=("trtllm-gen-decode",),
         # The shortest chunks of keys, of 128 or more, with a place for each on an SM (PrefillBinarySearchKVChunkSize in
         # include/flashinfer/attention/scheduler.cuh).
         division=Division(rows=16, per_sm=2, filled=1.0, enough=1.0, most=264, fills=True),
