@@ -118,6 +118,19 @@ def parts_of(expr: Expr, kind: type = Symbol) -> frozenset[Expr]:
     return inside | {expr} if isinstance(expr, kind) else inside
 
 
+@lru_cache(maxsize=65_536)
+def integral(expr: Expr) -> bool:
+    """Check that a formula is a sum and product of integers alone; sympy also factors it, in a hundred times as long.
+
+    >>> from iomodel.nests.symbols import B_r, N_q, b_kv
+    >>> integral(N_q * ceiling(N_q / B_r)), integral(N_q * b_kv / 32)
+    (True, False)
+    """
+    if expr.is_Atom or not (expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, Max | Min)):
+        return bool(expr.is_integer)
+    return all(map(integral, expr.args)) and not (expr.is_Pow and not expr.exp.is_nonnegative)
+
+
 def least(*terms: Expr | int) -> Expr:
     """Return the minimum of some formulas.
 
