@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from sympy import Expr, Integer, Max, Min, Symbol, ceiling, floor
+from sympy import Dummy, Expr, Integer, Max, Min, Symbol, ceiling, expand, floor
 
 Powers: TypeAlias = frozenset[tuple[Expr, int]]
 Polynomial: TypeAlias = Mapping[Powers, int | Fraction]
@@ -129,6 +129,25 @@ def integral(expr: Expr) -> bool:
     if expr.is_Atom or not (expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, Max | Min)):
         return bool(expr.is_integer)
     return all(map(integral, expr.args)) and not (expr.is_Pow and not expr.exp.is_nonnegative)
+
+
+def expanded(expr: Expr) -> Expr:
+    """Multiply out the products and powers of a formula, but for those inside of functions, which sympy would rebuild.
+
+    >>> from iomodel.nests.symbols import N_k, N_q, d
+    >>> expanded(d * (N_q + Max(0, N_k * (N_q + 1))))
+    N_q*d + d*Max(0, N_k*(N_q + 1))
+    """
+    names: dict[Expr, Expr] = {}
+
+    def named(part: Expr) -> Expr:
+        if part.is_Atom:
+            return part
+        if part.is_Add or part.is_Mul or part.is_Pow:
+            return part.func(*map(named, part.args))
+        return names.setdefault(part, Dummy(integer=True))
+
+    return expand(named(expr)).xreplace({name: part for part, name in names.items()})
 
 
 def least(*terms: Expr | int) -> Expr:
