@@ -16,7 +16,8 @@ from sympy import Add, Expr, Integer, Max, Mul, ceiling, sift
 from iomodel.counting.coverage import HOW_MANY, View
 from iomodel.counting.mask_kind import FULL
 from iomodel.counting.quantities import FIXED_SIZES
-from iomodel.counting.terms import integral, never_below, parts_of
+from iomodel.counting.terms import never_below, parts_of
+from iomodel.nests.floor_sum_node import is_whole
 from iomodel.nests.language import (
     Accumulate,
     Axis,
@@ -75,7 +76,7 @@ def whole(size: Expr) -> Expr:
     """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
     if not parts_of(size) & {b_kv, b_w}:
         return size
-    terms = sift(Add.make_args(size), integral)
+    terms = sift(Add.make_args(size), is_whole)
     narrow = Add(*terms[False])  # sympy would compare each total with 0, 1 and 2 first, slowly
     return Add(*terms[True], ceiling(narrow, evaluate=False)) if narrow else size
 

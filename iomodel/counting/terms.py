@@ -118,17 +118,14 @@ def parts_of(expr: Expr, kind: type = Symbol) -> frozenset[Expr]:
     return inside | {expr} if isinstance(expr, kind) else inside
 
 
-@lru_cache(maxsize=65_536)
-def integral(expr: Expr) -> bool:
-    """Check that a formula is a sum and product of integers alone; sympy also factors it, in a hundred times as long.
+@lru_cache(maxsize=4096)
+def rounded(kind: type[floor | ceiling], expr: Expr) -> Expr:
+    """Return a floor or ceiling as sympy has it; a quotient of a sum with floors in it has nothing to take out.
 
-    >>> from iomodel.nests.symbols import B_r, N_q, b_kv
-    >>> integral(N_q * ceiling(N_q / B_r)), integral(N_q * b_kv / 32)
-    (True, False)
+    sympy looks for an integer by factoring the quotient.
     """
-    if expr.is_Atom or not (expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, Max | Min)):
-        return bool(expr.is_integer)
-    return all(map(integral, expr.args)) and not (expr.is_Pow and not expr.exp.is_nonnegative)
+    settled = expr.is_Mul and any(factor.is_Add and factor.has(floor, ceiling) for factor in expr.args)
+    return kind(expr, evaluate=False) if settled else kind(expr)
 
 
 def expanded(expr: Expr) -> Expr:
