@@ -240,7 +240,7 @@ def numbered(data: Any, numbers: Mapping[str, Mapping[int, int] | Sequence[int]]
 @lru_cache(maxsize=256)
 def state_of(name: str) -> str:
     """Return the state of the sources that the part of an algorithm follows from."""
-    return f"{sympy.__version__} {derived.digest(*FORMULAS, *_modules(find_algorithm(name)))}"
+    return f"{sympy.__version__} {derived.digest(*FORMULAS, *find_algorithm(name).sources)}"
 
 
 @lru_cache(maxsize=8)
@@ -256,19 +256,3 @@ def state_of_plans(names: tuple[str, ...]) -> str:
         f"algorithms/{path.name}" for path in (derived.PACKAGE / "algorithms").glob("*.py") if path.stem not in unasked
     }
     return f"{derived.digest(*PLANS, *sorted(own))} {sources_digest(specs_folder(), 'specs')}"
-
-
-def _modules(declared: Algorithm) -> Iterable[str]:
-    """List the modules of an algorithm: its own, and those of its room that it imports."""
-    seen: dict[str, None] = {}
-    todo = [declared.name]
-    while todo:
-        name = todo.pop()
-        file: Path = derived.PACKAGE / "algorithms" / f"{name}.py"
-        if name in seen or not file.is_file():
-            continue
-        seen[name] = None
-        for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(found, ast.ImportFrom) and (found.module or "").startswith("iomodel.algorithms."):
-                todo.append(str(found.module).removeprefix("iomodel.algorithms."))
-    return [f"algorithms/{name}.py" for name in sorted(seen)]
