@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
@@ -11,6 +12,7 @@ from typing import Any
 
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.common import derived
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
@@ -40,6 +42,25 @@ def declared_in(module: str) -> tuple[Algorithm, ...]:
     return tuple(getattr(contents, "ALGORITHMS", None) or (contents.ALGORITHM,))
 
 
+def sources(module: str) -> list[str]:
+    """List the modules of this room that a module follows from: itself, and those that it imports.
+
+    >>> sources("reformer")
+    ['algorithms/_streaming.py', 'algorithms/reformer.py']
+    """
+    followed: dict[str, None] = {}
+    to_read = [module]
+    while to_read:
+        name = to_read.pop()
+        file = derived.PACKAGE / "algorithms" / f"{name}.py"
+        if name not in followed and file.is_file():
+            followed[name] = None
+            for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(found, ast.ImportFrom) and (found.module or "").startswith("iomodel.algorithms."):
+                    to_read.append(str(found.module).removeprefix("iomodel.algorithms."))
+    return [f"algorithms/{name}.py" for name in sorted(followed)]
+
+
 class ShippedAlgorithm(Algorithm):
     """An algorithm of the catalogue, whose own module is imported when a nest or a formula of it is needed."""
 
@@ -54,6 +75,11 @@ class ShippedAlgorithm(Algorithm):
     def shipped(self) -> str | None:
         """The module of its stored formulas."""
         return self.name
+
+    @property
+    def sources(self) -> list[str]:
+        """The modules that its formulas follow from."""
+        return sources(self.__dict__["module"])
 
     @cached_property
     def declaration(self) -> Algorithm:

@@ -17,13 +17,16 @@ PACKAGE = Path(__file__).parents[1]
 """The folder of the package; importlib.resources takes longer to import than a command to read its data."""
 FOLDER, PARTS = "_derived", "_parts"
 """The folders, inside the package, of what a release carries and of the parts that it is made of."""
-ROOMS = ("algorithms", "common", "counting", "devices", "errors", "nests", "placement", "solving",
-         "timing", "workloads")  # fmt: skip
-"""The rooms whose sources the data follow from."""
+SHARED = ("common", "counting", "devices", "errors", "nests", "placement", "solving", "timing", "workloads")
+"""The rooms whose sources all data follow from."""
+ROOMS = ("algorithms", *SHARED)
+"""The rooms whose sources the data follow from, but for those of one algorithm."""
 pending: dict[str, Callable[[], Any]] | None = None
 """Makers of the data to write by name; None in a process that writes nothing."""
 made_of: dict[str, str] = {}
 """States of the data that follow from other sources than those of :data:`ROOMS`, by name."""
+modules: dict[str, list[str]] = {}
+"""Modules of the room of algorithms that data follow from, by name, where it is not all of them."""
 
 
 @cache
@@ -47,7 +50,10 @@ def _modules(place: str) -> list[str]:
 
 
 def read(name: str, state: str | None = None) -> Any:
-    """Read data that were derived from these sources, or in a `state` of others; None if there are none."""
+    """Read data that were derived from these sources, or in a `state` of others; None if there are none.
+
+    Data of one algorithm name the modules of its room that they follow from, beside the rooms of :data:`SHARED`.
+    """
     import json
     import zlib
 
@@ -55,10 +61,15 @@ def read(name: str, state: str | None = None) -> Any:
     try:
         if not (_guarded(file) and _guarded(file.parent)):
             return None
-        source, data = json.loads(zlib.decompress(file.read_bytes()))
+        source, own, data = json.loads(zlib.decompress(file.read_bytes()))
+        return data if source == (state or _followed(own)) else None
     except (OSError, ValueError, zlib.error):
         return None
-    return data if source == (state or digest()) else None
+
+
+def _followed(own: list[str] | None) -> str:
+    """Return the digest of the sources of data of some modules of the algorithms, None for all of them."""
+    return digest() if own is None else digest(*SHARED, *own)
 
 
 def write(name: str, data: Any, state: str | None = None) -> None:
@@ -69,7 +80,8 @@ def write(name: str, data: Any, state: str | None = None) -> None:
 
     target = _file(name, state)
     folder = target.parent
-    text = json.dumps([state or digest(), data], separators=(",", ":"))
+    own = None if state else modules.get(name)
+    text = json.dumps([state or _followed(own), own, data], separators=(",", ":"))
     try:
         folder.mkdir(mode=0o755, exist_ok=True)
         with NamedTemporaryFile(dir=folder, delete=False) as partial:

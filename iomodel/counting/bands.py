@@ -27,7 +27,7 @@ from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
 from iomodel.counting.mask_kind import MaskKind
-from iomodel.counting.terms import greatest, least
+from iomodel.counting.terms import greatest, least, rounded
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.symbols import N_k, N_q, W_l, W_r
 
@@ -133,7 +133,7 @@ class Visits:
         """The first outer tile that reaches the last visible inner tile."""
         if self.band.last is None:
             return self.start
-        first = (ceiling((stop * self._modulus - self._hi_offset) / self._slope) for stop in self._inner_stops)
+        first = (rounded(ceiling, (stop * self._modulus - self._hi_offset) / self._slope) for stop in self._inner_stops)
         return least(greatest(least(*first), self.start), self.stop)
 
     @property
@@ -212,7 +212,7 @@ class Visits:
         """The first inner tile that the last live outer tile visits."""
         if self.band.first is None:
             return Integer(0)
-        lows = (floor((self._slope * (stop - 1) + self._lo_offset) / self._modulus) for stop in self._stops)
+        lows = (rounded(floor, (self._slope * (stop - 1) + self._lo_offset) / self._modulus) for stop in self._stops)
         return greatest(0, least(*lows))
 
     @cached_property
@@ -265,7 +265,7 @@ class Visits:
         """The first live outer tile that does not see the first inner tile."""
         if self.band.first is None:
             return self.stop
-        first = ceiling((self._modulus - self._lo_offset) / self._slope)
+        first = rounded(ceiling, (self._modulus - self._lo_offset) / self._slope)
         return least(greatest(first, self.start), self.stop)
 
     @cached_property
@@ -273,7 +273,8 @@ class Visits:
         """Kept visits of odd outer tiles whose first inner tile, not the first of all, is the last visible one."""
         if self.band.first is None:
             return Integer(0)
-        first = (ceiling(((stop - 1) * self._modulus - self._lo_offset) / self._slope) for stop in self._inner_stops)
+        lengths = (((stop - 1) * self._modulus - self._lo_offset) / self._slope for stop in self._inner_stops)
+        first = (rounded(ceiling, length) for length in lengths)
         return self._numbers(least(greatest(least(*first), self._above), self.stop), even=False)
 
     def _numbers(self, first: Expr, stop: Expr | None = None, *, even: bool) -> Expr:

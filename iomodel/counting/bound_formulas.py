@@ -46,12 +46,16 @@ def formed(product: Expr) -> Expr:
 
 FORMULAS: dict[str, Expr] = {
     "exact": Max(
-        2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A, formed((d + d_v) ** 2), stayed((d + d_v) ** 2)
+        2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A,
+        formed((d + d_v) ** 2),
+        stayed((d + d_v) ** 2),
+        evaluate=False,  # sympy would compare these bounds, in vain, for longer than the page takes to assemble
     ),
     "exact-backward": Max(
         formed((2 * d + d_v) * (2 * d + 2 * d_v)) + Z,
         formed((2 * d + d_v) * (2 * d + 2 * d_v) + d * (d + d_v)).subs(M, M + 1) - R,
         A * (Rational(1299, 250) * d + 4 * d_v) / sqrt(M) - Rational(111, 25) * A - 2 * M + Z,
+        evaluate=False,
     ),
     "recomputed": formed(d**2 + 2 * d * d_v + d_v),
     "recomputed-backward": formed((d + d_v) * (3 * d + d_v) + (d + 1) * d_v),

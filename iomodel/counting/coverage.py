@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeGuard
 
-from sympy import Add, Expr, Integer, Min, Mul, ceiling, count_ops, expand, floor
+from sympy import Add, Expr, Integer, Min, Mul, ceiling, count_ops, floor
 from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
 from iomodel.counting.bands import Count, TabulatedCounts, Tiled, Visits, query_to_key, visible_pairs, visits
 from iomodel.counting.mask_kind import CAUSAL, FULL, PAGES, MaskKind
-from iomodel.counting.terms import greatest, least
+from iomodel.counting.terms import expanded, greatest, least
 from iomodel.errors import InputError
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.language import (
@@ -128,7 +128,7 @@ class View:
             inside = tuple(block for block in path if block is not cut)
             each = ((piece, self.within(piece).covered(axes, inside, paged, clipped)) for piece in cut.pieces)
             total = Add(*(piece.times * _sized(counted, piece) for piece, counted in each))
-            return min(total, expand(total), key=count_ops)  # terms that pieces share add up
+            return min(total, expanded(total), key=count_ops)  # terms that pieces share add up
         if self.packed and head in axes and query in around:
             return self._heads(axes - {head}, path, paged, clipped)
         factors, done = self._masked(axes, path, paged, clipped)

@@ -8,13 +8,16 @@ repeats the statement once per trip. A masked pair of loops covers and repeats t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Max, Mul, ceiling, sift
 
 from iomodel.counting.coverage import HOW_MANY, View
+from iomodel.counting.mask_kind import FULL
 from iomodel.counting.quantities import FIXED_SIZES
 from iomodel.counting.terms import never_below, parts_of
+from iomodel.nests.floor_sum_node import is_whole
 from iomodel.nests.language import (
     Accumulate,
     Axis,
@@ -73,7 +76,7 @@ def whole(size: Expr) -> Expr:
     """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
     if not parts_of(size) & {b_kv, b_w}:
         return size
-    terms = sift(Add.make_args(size), lambda term: term.as_coeff_Mul()[0].is_Integer and bool(term.is_integer))
+    terms = sift(Add.make_args(size), is_whole)
     narrow = Add(*terms[False])  # sympy would compare each total with 0, 1 and 2 first, slowly
     return Add(*terms[True], ceiling(narrow, evaluate=False)) if narrow else size
 
@@ -223,6 +226,11 @@ def _never_below(term: Expr, other: Expr) -> bool:
 
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """Return the peak of live on-chip buffers, each at its full tile size [elements, or B by weight]."""
+    return _footprint(nest, replace(view, mask=FULL), weight)
+
+
+@lru_cache(maxsize=256)  # a mask changes no tile
+def _footprint(nest: Nest, view: View, weight: Weight) -> Expr:
     (peak,) = by_condition(nest, view, lambda kernels: [largest(_peak(kernel, view, weight) for kernel in kernels)])
     return peak
 
@@ -276,10 +284,10 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
     An input stays from the first kernel to the last, a result from the kernel that first writes it to the last.
     An intermediate tensor is freed after the last kernel that reads or keeps it.
     """
-    return list(_allocations(nest, view, weight, tuple(per)))
+    return list(_allocations(nest, replace(view, mask=FULL), weight, tuple(per)))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # a mask changes no tensor
 def _allocations(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
     stored = {statement.tensor for statement, _ in walk(nest) if isinstance(statement, WRITES)}
     return by_condition(nest, view, lambda kernels: _allocated(kernels, stored, view, weight, per))
@@ -333,6 +341,11 @@ def _is_view(tensor: Tensor, whole: Mapping[str, Tensor]) -> bool:
 
 def peak_hbm(nest: Nest, view: View = View(), weight: Weight = elements) -> Expr:  # noqa: B008 - frozen
     """Return the largest HBM allocation of any kernel [elements, or B by weight]."""
+    return _peak_hbm(nest, replace(view, mask=FULL), weight)
+
+
+@lru_cache(maxsize=256)
+def _peak_hbm(nest: Nest, view: View, weight: Weight) -> Expr:
     return largest(allocations(nest, view, weight))
 
 

@@ -53,7 +53,17 @@ def obtain(module: str | None, builder: str, key: tuple[Any, ...], build: Callab
     if derived.pending is not None:
         _built.setdefault(module, {})[name] = built
         derived.pending[_file(module)] = partial(_extended, module)
+        derived.modules[_file(module)] = _sources(module)
     return built
+
+
+@cache
+def _sources(module: str) -> list[str]:
+    """List the modules of the algorithms that formulas follow from: none for bounds, which are those of all."""
+    from iomodel.algorithms import discovered
+
+    own = discovered().get(module)
+    return [] if own is None else own.sources
 
 
 @cache

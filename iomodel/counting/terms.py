@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from sympy import Expr, Integer, Max, Min, Symbol, ceiling, floor
+from sympy import Dummy, Expr, Integer, Max, Min, Symbol, ceiling, expand, floor
 
 Powers: TypeAlias = frozenset[tuple[Expr, int]]
 Polynomial: TypeAlias = Mapping[Powers, int | Fraction]
@@ -116,6 +116,35 @@ def parts_of(expr: Expr, kind: type = Symbol) -> frozenset[Expr]:
     """
     inside: frozenset[Expr] = frozenset().union(*(parts_of(arg, kind) for arg in expr.args))
     return inside | {expr} if isinstance(expr, kind) else inside
+
+
+@lru_cache(maxsize=4096)
+def rounded(kind: type[floor | ceiling], expr: Expr) -> Expr:
+    """Return a floor or ceiling as sympy has it; a quotient of a sum with floors in it has nothing to take out.
+
+    sympy looks for an integer by factoring the quotient.
+    """
+    settled = expr.is_Mul and any(factor.is_Add and factor.has(floor, ceiling) for factor in expr.args)
+    return kind(expr, evaluate=False) if settled else kind(expr)
+
+
+def expanded(expr: Expr) -> Expr:
+    """Multiply out the products and powers of a formula, but for those inside of functions, which sympy would rebuild.
+
+    >>> from iomodel.nests.symbols import N_k, N_q, d
+    >>> expanded(d * (N_q + Max(0, N_k * (N_q + 1))))
+    N_q*d + d*Max(0, N_k*(N_q + 1))
+    """
+    names: dict[Expr, Expr] = {}
+
+    def named(part: Expr) -> Expr:
+        if part.is_Atom:
+            return part
+        if part.is_Add or part.is_Mul or part.is_Pow:
+            return part.func(*map(named, part.args))
+        return names.setdefault(part, Dummy(integer=True))
+
+    return expand(named(expr)).xreplace({name: part for part, name in names.items()})
 
 
 def least(*terms: Expr | int) -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -27,19 +28,26 @@ def shipped_algorithms() -> list[str]:
 
 def whole_page(progress: bool = False) -> str:
     """Return the page of this state of the package, which commands keep; with `progress`, tell of a build on stderr."""
-    from iomodel.explorer.explore_page import built  # all formulas
-    from iomodel.explorer.payload import version_text
-
     state = _digest(version_text())
     kept = derived.read(NAME)
     if kept is not None and kept["state"] == state:
         return str(kept["page"])
+    from iomodel.explorer.explore_page import built  # all formulas
+
     if progress:
         sys.stderr.write(ONCE)
     html = built(shipped_algorithms(), list_hardware(), progress, serving=True)
     if derived.pending is not None:
         derived.pending[NAME] = lambda: {"state": state, "page": html}
     return html
+
+
+def version_text() -> str:
+    """Return the version of the installed package; without one, say that the code is a checkout."""
+    try:
+        return version("iomodel")
+    except PackageNotFoundError:
+        return "a checkout"
 
 
 def _digest(release: str) -> str:

@@ -6,17 +6,19 @@ A part names its formulas, its typeset lines and its functions by their numbers 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from pathlib import Path
+from hashlib import sha256
+from itertools import combinations
 from typing import Any
 
 import sympy
 from sympy import Expr
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import discovered
 from iomodel.common import derived
 from iomodel.common.yaml_files import specs_folder
 from iomodel.counting.coverage import View
@@ -28,6 +30,8 @@ from iomodel.explorer.javascript import Nodes
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests import language
 from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import NUMBERS
+from iomodel.nests.symbols import BY_NAME
 
 Add = Callable[[Expr], Any]
 MOVES: dict[type, str] = {
@@ -114,7 +118,9 @@ FORMULAS = (
 """Sources of the formulas of every algorithm, beside its own."""
 PLANS = ("common", "counting", "devices", "errors", "models", "nests", "placement", "planning", "solving", "studies",
          "timing", "workloads", "explorer/parts.py", "explorer/serving.py")  # fmt: skip
-"""Sources of the plans, beside the algorithms that plans ask."""
+"""Sources of the plans, beside the declarations of the algorithms that plans ask."""
+UNPLANNED = frozenset({"declare", "backward", "published", "cite", "title"})
+"""Fields of declarations that no plan depends on, or whose nests stand for them."""
 TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
 """Totals with displayed formulas."""
 Named = Callable[[Expr], str]
@@ -240,35 +246,59 @@ def numbered(data: Any, numbers: Mapping[str, Mapping[int, int] | Sequence[int]]
 @lru_cache(maxsize=256)
 def state_of(name: str) -> str:
     """Return the state of the sources that the part of an algorithm follows from."""
-    return f"{sympy.__version__} {derived.digest(*FORMULAS, *_modules(find_algorithm(name)))}"
+    return f"{sympy.__version__} {derived.digest(*FORMULAS, *find_algorithm(name).sources)}"
 
 
 @lru_cache(maxsize=8)
 def state_of_plans(names: tuple[str, ...]) -> str:
-    """Return the state of the sources of the plans, without those of algorithms that no plan asks."""
+    """Return the state of the sources of the plans, and of the declarations of the algorithms that plans ask."""
     text = "".join(
         path.read_text(encoding="utf-8")
         for room in ("planning", "models")
         for path in (derived.PACKAGE / room).rglob("*.py")
     )
-    unasked = {name for name in names if find_algorithm(name).preference is None and f'"{name}"' not in text}
-    own = {
-        f"algorithms/{path.name}" for path in (derived.PACKAGE / "algorithms").glob("*.py") if path.stem not in unasked
-    }
-    return f"{derived.digest(*PLANS, *sorted(own))} {sources_digest(specs_folder(), 'specs')}"
+    asked = [
+        known for name, known in discovered().items()
+        if name not in names or known.preference is not None or f'"{name}"' in text
+    ]  # fmt: skip
+    meaning = sha256("".join(map(meaning_of, asked)).encode()).hexdigest()
+    return f"{derived.digest(*PLANS)} {meaning} {sources_digest(specs_folder(), 'specs')}"
 
 
-def _modules(declared: Algorithm) -> Iterable[str]:
-    """List the modules of an algorithm: its own, and those of its room that it imports."""
-    seen: dict[str, None] = {}
-    todo = [declared.name]
-    while todo:
-        name = todo.pop()
-        file: Path = derived.PACKAGE / "algorithms" / f"{name}.py"
-        if name in seen or not file.is_file():
-            continue
-        seen[name] = None
-        for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(found, ast.ImportFrom) and (found.module or "").startswith("iomodel.algorithms."):
-                todo.append(str(found.module).removeprefix("iomodel.algorithms."))
-    return [f"algorithms/{name}.py" for name in sorted(seen)]
+def meaning_of(algorithm: Algorithm) -> str:
+    """Return what plans take from a declaration, as a text: its facts and the nests of its forward pass.
+
+    A comment, a citation or a backward pass is no part of it.
+    """
+    declaration = getattr(algorithm, "declaration", algorithm)
+    facts = {part.name: getattr(declaration, part.name) for part in fields(declaration) if part.name not in UNPLANNED}
+    options = {name for name, default in declaration.takes().items() if isinstance(default, bool)}
+    options |= {*declaration.features} if declaration.answers != "attention" else set()
+    numbers = {name: BY_NAME[name] for name in NUMBERS & declaration.options.keys()}
+    masks = ((False, False), (True, True), (False, True)) if declaration.answers == "attention" else ((False, False),)
+    nests = [
+        declaration.nest("forward", *mask, **numbers, **{name: name in on for name in options})
+        for mask in masks
+        for many in range(len(options) + 1)
+        for on in combinations(sorted(options), many)
+        if len({*on} & {*declaration.exclusive}) <= 1
+    ]
+    return text_of([facts, declaration.implementations, nests])
+
+
+def text_of(value: Any) -> str:
+    """Write data of declarations in a fixed order.
+
+    >>> text_of({"tiles": frozenset({"b", "a"}), "steps": (1, None)})
+    "{'tiles': {'a', 'b'}, 'steps': [1, None]}"
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        values = [text_of(getattr(value, part.name)) for part in fields(value) if part.name not in UNPLANNED]
+        return f"{type(value).__name__}({', '.join(values)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{text_of(name)}: {text_of(part)}' for name, part in value.items())}}}"
+    if isinstance(value, frozenset | set):
+        return f"{{{', '.join(sorted(map(text_of, value)))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(text_of, value))}]"
+    return getattr(value, "__qualname__", None) or repr(value)

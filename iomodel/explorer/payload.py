@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, metadata, version
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any, get_args
 
 from sympy import Expr, Pow, jscode
@@ -20,6 +20,7 @@ from iomodel.counting.bounds import counts_of
 from iomodel.devices.device import Hardware, hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.devices.rates import has_rates, rates
+from iomodel.explorer.built import version_text
 from iomodel.explorer.call_kinds import MASKS, SHOWN, CallKind, numbers_of, switches_of
 from iomodel.explorer.clock_data import clock_data, model_script
 from iomodel.explorer.form import AUTO, OPTIONS, SHAPE, TOUR, call_fields, memory_fields, presets, tile_field
@@ -260,11 +261,3 @@ def software() -> dict[str, str]:
     urls = dict(entry.split(", ", 1) for entry in known.get("project_url", []))
     texts = {"author": str(known.get("author", "")), "title": str(known.get("summary", ""))}
     return {**texts, "url": urls.get("Repository", "")}
-
-
-def version_text() -> str:
-    """Return the version of the installed package; without one, say that the code is a checkout."""
-    try:
-        return version("iomodel")
-    except PackageNotFoundError:
-        return "a checkout"

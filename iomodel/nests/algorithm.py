@@ -159,6 +159,11 @@ class Algorithm:
         """The module of an algorithm of this package; None for any other."""
         return None
 
+    @property
+    def sources(self) -> list[str]:
+        """The modules that the formulas of an algorithm of this package follow from; none for any other."""
+        return []
+
     @cached_property
     def residency(self) -> Mapping[str, tuple[Residency, ...]]:
         """The layouts of all implementations, by direction."""

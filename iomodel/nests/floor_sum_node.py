@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sympy import Dummy, Expr, Function, Integer, Max, Min, Sum, floor
@@ -13,6 +14,20 @@ def _ramp(x: Expr, k: Expr) -> Expr:
     """Compute the sum of floor(i / k) over i < x in closed form; its differences hold for any integers."""
     q = floor(x / k)
     return k * q * (q - 1) / 2 + (x - k * q) * q
+
+
+@lru_cache(maxsize=65_536)
+def is_whole(expr: Expr) -> bool:
+    """Check that a formula is a sum and product of integers alone; sympy also factors it, in a hundred times as long.
+
+    >>> from sympy import ceiling
+    >>> from iomodel.nests.symbols import B_r, N_q, b_kv
+    >>> is_whole(N_q * ceiling(N_q / B_r)), is_whole(N_q * b_kv / 32)
+    (True, False)
+    """
+    if expr.is_Atom or not (expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, Max | Min)):
+        return bool(expr.is_integer)
+    return all(map(is_whole, expr.args)) and not (expr.is_Pow and not expr.exp.is_nonnegative)
 
 
 class FloorSum(Function):  # type: ignore[misc]
@@ -42,11 +57,11 @@ class FloorSum(Function):  # type: ignore[misc]
             return Integer(floor_sum(int(n), int(m), int(a), int(b)))
         closed = None
         # No floor of a minimum or maximum is made: see iomodel.counting.bands on what sympy does to some.
-        if (a / m).is_integer:
+        if is_whole(a / m):
             if m != 1 and b.has(Max, Min):
                 return None
             closed = n * (n - 1) / 2 * (a / m) + n * floor(b / m)
-        elif (m / a).is_integer and (m / a).is_positive:
+        elif is_whole(m / a) and (m / a).is_positive:
             k, c = m / a, floor(b / a)
             if k != 1 and (n + c).has(Max, Min):
                 return None

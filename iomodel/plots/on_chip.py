@@ -123,20 +123,31 @@ def _draw(axes: Any, row: int, bar: MemoryBar, colours: Mapping[str, str]) -> No
     axes.barh(row, bar.limit / scale, height=0.62, facecolor=FREE, edgecolor=GREY, linewidth=0.8, zorder=1,
               gid=f"limit {row}")  # fmt: skip
     left = 0.0
+    beneath: list[list[str]] = []
     for part in bar.parts:
         width = part.size / scale
         colour = colours.get(part.name, OTHER)
         axes.barh(row, width, left=left, height=0.62, facecolor=colour, edgecolor="white", linewidth=1.0, zorder=2,
                   hatch="" if part.name in colours else "////", gid=f"part {row} {part.name}")  # fmt: skip
         lines = ["/".join((part.name, *part.instead)), _size(part.size, bar.unit)]
-        style = {"ha": "center", "parse_math": False, "zorder": 3}
-        if width > LETTER * max(map(len, lines)) * current().letter:
-            axes.annotate(
-                "\n".join(lines), (left + width / 2, row), va="center", fontsize=8, color=_ink(colour), **style
-            )
-        elif width:
-            axes.annotate(" ".join(lines), (left + width / 2, row + 0.33), va="top", fontsize=7, color=GREY, **style)
+        letter = LETTER * current().letter
+        named = lines[:1] if width > letter * (len(lines[0]) + 1) else []
+        shown = lines if width > letter * max(map(len, lines)) else named
+        axes.annotate("\n".join(shown), (left + width / 2, row), ha="center", va="center", fontsize=8,
+                      color=_ink(colour), parse_math=False, zorder=3)  # fmt: skip
+        if width and shown != lines:
+            beneath.append(lines)
         left += width
+    if beneath:
+        sizes = [lines[1].split() for lines in beneath]
+        alike = len({tuple(size[1:]) for size in sizes}) == 1
+        last = len(beneath) - 1
+        listed = (
+            f"{lines[0]} {size[0] if alike and place < last else ' '.join(size)}"
+            for place, (lines, size) in enumerate(zip(beneath, sizes, strict=True))
+        )
+        axes.annotate(", ".join(listed), (0, row + 0.33), ha="left", va="top", fontsize=7, color=GREY,
+                      parse_math=False, zorder=3)  # fmt: skip
     over = bar.used > bar.limit
     used = _size(bar.used, "B") if bar.unit == "B" else f"{bar.used:,.4g}"
     text = f"{used} of {_size(bar.limit, bar.unit)}" + (", too much" if over else "")

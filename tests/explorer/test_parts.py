@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -12,10 +13,11 @@ import pytest
 from sympy import Dummy
 from sympy.printing.mathml import MathMLPresentationPrinter
 
+from iomodel.algorithms import algorithm
 from iomodel.explorer import parts
 from iomodel.explorer.built import shipped_algorithms
 from iomodel.explorer.call_kinds import answer, kinds
-from iomodel.explorer.parts import Merged, kept, part, state_of, state_of_plans
+from iomodel.explorer.parts import Merged, kept, meaning_of, part, state_of, state_of_plans
 from iomodel.explorer.typeset import SHORT, Typeset
 from tests.support.inside import FloorSum, derived, quick
 
@@ -47,9 +49,9 @@ def states() -> dict[str, str]:
     ("file", "changed"),
     [
         ("algorithms/two_pass.py", {"two_pass"}),
-        ("algorithms/flash3.py", {"flash3", "plans"}),
-        ("algorithms/_flash3_residency.py", {"flash3", "split_kv", "plans"}),
-        ("algorithms/gemm.py", {"plans"}),
+        ("algorithms/flash3.py", {"flash3"}),
+        ("algorithms/_flash3_residency.py", {"flash3", "split_kv"}),
+        ("algorithms/gemm.py", set()),
         ("planning/plan.py", {"plans"}),
         ("counting/folds.py", {"plans", *NAMES}),
         ("cli/values.py", set()),
@@ -62,6 +64,22 @@ def test_an_edit_changes_the_parts_that_follow_from_it(package: Path, file: str,
         source.write("\n# an edit\n")
     after = states()
     assert {name for name in before if before[name] != after[name]} == changed
+
+
+@pytest.mark.parametrize("name", ["flash3", "gemm"])
+def test_plans_follow_from_the_facts_and_the_forward_nests_of_algorithms(name: str) -> None:
+    declared = algorithm(name).declaration  # type: ignore[attr-defined]
+    known = declared.implementations
+    meaning = meaning_of(declared)
+    assert meaning == meaning_of(algorithm(name))
+    assert " at 0x" not in meaning
+    assert meaning_of(replace(declared, cite="another", title="another")) == meaning
+    if name == "flash3":
+        assert meaning_of(replace(declared, backward=algorithm("flash2").backward)) == meaning
+    changed = [replace(declared, preference=9), replace(declared, implementations=(*known, *known[:1]))][: 1 + bool(known)]
+    if name == "flash3":
+        changed.append(replace(declared, declare=algorithm("flash1").declare))
+    assert all(meaning_of(other) != meaning for other in changed)
 
 
 def test_a_kept_part_is_that_which_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -35,3 +35,14 @@ def test_a_tile_that_does_not_fit_extends_beyond_the_limit():
     assert widths(figure, "limit 0")[0] < 1
     assert sum(widths(figure, "part 0")) == pytest.approx(1)
     assert any("too much" in text.get_text() for text in figure.axes[0].texts)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("inches", [3.3, 7.0])
+def test_names_and_sizes_of_narrow_boxes_do_not_overlap(direction: str, inches: float) -> None:
+    with plots.style("paper", width=inches):
+        figure = plots.on_chip("flash2", W.replace(direction=direction), "h100-sxm5")
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent().padded(-1) for text in figure.axes[0].texts if text.get_text()]
+    assert len(boxes) > 5
+    assert not [(one, two) for i, one in enumerate(boxes) for two in boxes[:i] if one.overlaps(two)]

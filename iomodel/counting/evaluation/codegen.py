@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Symbol, cse, numbered_symbols
+from sympy import Add, Expr, Mul, Symbol
 
 from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.integral import CeilDiv, FloorDiv
+from iomodel.counting.evaluation.shared_parts import shared_parts
 from iomodel.nests.symbols import NAME_OF
 
 
@@ -88,8 +89,7 @@ def source(
     writer = Writer(inputs, varying, calls)
     if writer.varying:  # an operation on arrays costs more than the factoring
         formulas = [nested(formula) for formula in formulas]
-    # Every node is an integer here, and so is the name of every shared node.
-    shared, results = cse(formulas, symbols=numbered_symbols(cls=Dummy, integer=True), list=True)
+    shared, results = shared_parts(formulas)
     lines = []
     for i, (symbol, part) in enumerate(shared):
         lines.append(f"t{i} = {writer.text(part)}")

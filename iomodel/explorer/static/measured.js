@@ -13,19 +13,24 @@ function fasterThan(view, page) {
   const common = ["hardware", "direction", ...calls.data.shape, "dtype", "mask", "window_left", "window_right", "align"];
   const kept = Object.fromEntries(common.map((name) => [name, state[name]]));
   const tiles = Object.fromEntries(calls.tileNames().map((name) => [name, AUTO]));
+  const narrower = (NARROWER[state.dtype] ?? []).filter((dtype) => dtype in call.hardware.peak);
   const changes = [
     ...(view.default ? [] : [["the tile that ships", { ...state, ...tiles }]]),
     ...(page.map.by === "time" && page.map.view === view ? [[`tile ${page.map.best.map(grouped).join(" x ")}`, { ...state, ...Object.fromEntries(page.map.names.map((name, i) => [name, String(page.map.best[i])])) }]] : []),
-    ...(NARROWER[state.dtype] ?? []).filter((dtype) => dtype in call.hardware.peak).map((dtype) => [`${dtype} data`, { ...state, ...tiles, dtype }]),
+    ...narrower.map((dtype) => [`${dtype} data`, { ...state, ...tiles, dtype }]),
     ...(state.packed === "off" && Number(call.numbers.heads) > Number(call.numbers.kv_heads) ? [["packed heads", { ...state, packed: "on" }]] : []),
     ...Object.entries(calls.data.algorithms)
       .filter(([name, one]) => name !== state.algorithm && !one.approximates && !call.algorithm.approximates && state.direction in one.directions)
-      .map(([name, one]) => [one.title, { ...kept, algorithm: name }]),
+      .flatMap(([name, one]) => [
+        [one.title, { ...kept, algorithm: name }],
+        ...narrower.map((dtype) => [`${one.title} in ${dtype}`, { ...kept, algorithm: name, dtype }]),
+      ]),
   ];
   return changes.flatMap(([name, wanted]) => {
     try {
       const changed = calls.complete(wanted), after = page.timeOf(calls.call(changed)).time;
-      const gain = after ? time.seconds / after.seconds : 0;
+      const real = after && (after.implementation || !time.implementation); // a kernel on file is not replaced by none
+      const gain = real ? time.seconds / after.seconds : 0;
       return gain > LEAST_GAIN ? [{ name, change: changed, gain }] : [];
     } catch (error) {
       if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
