@@ -418,7 +418,9 @@ def _frozen(data: Any, path: str) -> Any:
         if data.keys() == {"dtype", "shape", "values"}:
             return as_array(data, path)
         return FrozenDict({str(name): _frozen(item, f"{path}.{shown_name(name)}") for name, item in data.items()})
-    return tuple(_frozen(item, path) for item in data) if isinstance(data, list | tuple) else data
+    if not isinstance(data, list | tuple):
+        return data
+    return tuple(data) if {*map(type, data)} <= _SCALARS.keys() else tuple(_frozen(item, path) for item in data)
 
 
 def _is_pairs(hint: Any) -> bool:

@@ -193,9 +193,10 @@ def test_a_stream_is_refused_before_a_call_of_it_is_made(tmp_path: Path, monkeyp
     (tmp_path / "cut.jsonl").write_text(text[:-20])
     with pytest.raises(InputError, match=r"cut\.jsonl: line 50: json: "):
         read_calls(tmp_path / "cut.jsonl")
-    (tmp_path / "long.jsonl").write_text(text + json.dumps("[" * 600_000))
-    with pytest.raises(InputError, match="more lines, lists and objects than allowed: 600,000"):
-        read_calls(tmp_path / "long.jsonl")
+    for marks, kind in (("[", "lists and objects than allowed: 600,000"), (":", "names"), (",", "values")):
+        (tmp_path / "long.jsonl").write_text(text + json.dumps(marks * 3_000_000))
+        with pytest.raises(InputError, match=f"more {kind}"):
+            read_calls(tmp_path / "long.jsonl")
 
 
 def test_a_line_is_parsed_once_and_a_form_of_tensors_checked_once(
