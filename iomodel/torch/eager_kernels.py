@@ -41,6 +41,8 @@ class EagerKernel:
         Bytes that a block goes over again [B].
     threads, in_flight : int
         Threads of a block [-], and bytes that it awaits at once [B]; 0 where it has many loads in flight.
+    joined : float
+        Clocks in which the threads of a block join what each has of a row [clk].
     operations : float
         Operations beside those that hide behind the bytes [-].
     share : float
@@ -54,6 +56,7 @@ class EagerKernel:
     row: int = 0
     threads: int = 128
     in_flight: int = 0
+    joined: float = 0.0
     operations: float = 0.0
     share: float = 1.0
 
@@ -129,7 +132,8 @@ def _row_norm(call: OperatorCall) -> list[EagerKernel]:
     width = prod(call.whole_numbers("normalized_shape", x.shape[-1:]))
     rows = max(1, x.elements // max(1, width))
     row = width * x.element_bytes
-    return [replace(once, blocks=rows, again=x.bytes, row=row, threads=128, in_flight=128 * 16)]
+    awaited = min(128 * 16, max(1, row))
+    return [replace(once, blocks=rows, again=x.bytes, row=row, threads=128, in_flight=awaited, joined=ROW_JOINED)]
 
 
 def _group_norm(call: OperatorCall) -> list[EagerKernel]:
@@ -146,13 +150,17 @@ def _moments(x: TensorArgument, blocks: int) -> EagerKernel:
 
 
 def _batch_norm(call: OperatorCall) -> list[EagerKernel]:
-    """In training one block for the moments of each channel, then an elementwise kernel."""
+    """In training one block of 512 threads for each channel, which reads it for the moments, and again to normalize.
+
+    Without weights the second kernel is elementwise.
+    """
     once, x = plain(call), _first(call)
     training = call.arguments.get("training", call.arguments.get("train", True))
     if not training or len(x.shape) < 2:
         return [once]
-    if "weight" in call.inputs:  # cuDNN's kernels, whose blocks share a channel
-        return [EagerKernel(x.bytes, 0, _blocks(x.elements)), once]
+    if "weight" in call.inputs:  # cuDNN's kernel, bn_fw_tr_1C11_kernel_NCHW in profiles, with loads of 16 B
+        whole = {"blocks": x.shape[1], "threads": 512, "in_flight": 512 * 16}
+        return [replace(EagerKernel(x.bytes, 0, 1), **whole), replace(once, **whole)]
     return [_moments(x, x.shape[1]), once]
 
 
@@ -191,6 +199,8 @@ def _sort(call: OperatorCall) -> list[EagerKernel]:
     return [EagerKernel(moved, moved, _blocks(x.elements), share=SORT)] * x.element_bytes
 
 
+ROW_JOINED = 3000.0
+"""Clocks in which 128 threads join the moments of a row, by shuffles and shared memory [clk]."""
 MOMENT_EACH = 85.0
 """Operations of Welford's moments per element, divisions included [-]."""
 MAX_POOL, AVERAGE_POOL = (213.0, 29.0), (30.0, 39.0)

@@ -109,6 +109,38 @@ def test_working_records_of_convolutions_are_met() -> None:
     assert errors[53] < 0.13
 
 
+def test_channels_are_moved_last_and_back_around_products_in_tf32() -> None:
+    source, result = (32, 64, 256, 256), (32, 128, 254, 254)
+    one = convolution(source, (128, 64, 3, 3), result, tf32=True)
+    x, y = (4 * prod(shape) for shape in (source, result))
+    moved = {device: traffic([one], device).hbm_bytes for device in (GPU, "rtx-a6000")}
+    assert moved[GPU] == pytest.approx(3 * x + 3 * y, rel=1e-3)  # kernels of warp groups write the channels last
+    assert moved["rtx-a6000"] == pytest.approx(3 * x + y, rel=1e-3)
+    (plain,) = (each for each in one.inputs.values() if each.shape == source)
+    last = OperatorCall(
+        "aten.convolution",
+        one.inputs | {"input": tensor(*source, strides=(64 * 256 * 256, 1, 64 * 256, 64))},
+        one.outputs,
+        arguments=one.arguments,
+    )
+    assert traffic([last], GPU).hbm_bytes == pytest.approx(plain.bytes + y, rel=1e-3)
+
+
+def test_a_device_without_tf32_runs_convolutions_in_fp32() -> None:
+    cases = [convolution((8, 64, 64, 64), (64, 64, 3, 3), (8, 64, 62, 62), tf32=tf32) for tf32 in (True, False)]
+    for device, same in (("t4", True), (GPU, False)):
+        fast, exact = (traffic([case], device).seconds for case in cases)
+        assert (fast == exact) == same
+
+
+def test_a_transposed_convolution_pads_the_channels_of_its_result() -> None:
+    def seconds(result: int) -> float:
+        shapes = (4, 256, 128, 128), (256, result, 3, 3), (4, result, 130, 130)
+        return traffic([convolution(*shapes, transposed=True, tf32=True)], GPU).seconds or 0.0
+
+    assert seconds(72) > 1.4 * seconds(64)  # two blocks of 64 channels in the place of one
+
+
 def test_an_axis_of_one_element_does_not_count() -> None:
     def seconds(*kernel: int) -> float:
         source, weight = (
@@ -193,6 +225,20 @@ def test_passes_are_those_of_the_kernels() -> None:
     images = tensor(16, 64, 256, 256)
     normalized = {training: call("_native_batch_norm_legit", images, training=training) for training in (True, False)}
     assert [traffic([each]).hbm_bytes // images.bytes for each in normalized.values()] == [3, 2]
+
+
+def test_a_channel_or_a_row_is_one_block() -> None:
+    def batch_norm(channels: int) -> float:
+        x, weight = tensor(64, channels, (1 << 22) // channels), tensor(channels)
+        one = OperatorCall("aten._native_batch_norm_legit", {"input": x, "weight": weight}, (x,))
+        return traffic([one], GPU).seconds or 0.0
+
+    def layer_norm(width: int) -> float:
+        x = tensor((1 << 28) // width, width)
+        return traffic([call("native_layer_norm", x, normalized_shape=(width,))], GPU).seconds or 0.0
+
+    assert batch_norm(8) > 3 * batch_norm(512)
+    assert layer_norm(64) > 3 * layer_norm(4096)
 
 
 def test_few_blocks_take_longer() -> None:
