@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 from typing import NamedTuple
@@ -79,6 +79,12 @@ SHARE_32, FIXED_32, TILE_32 = 0.55, 20e-6, (128, 32)
 """Share of the rate of an SM, time of a call beside [s], and tile of a block of products in fp32 without TF32."""
 DIRECT = 0.213
 """Share of the fp32 peak of the kernel for three axes and fewer than `TERM_TILE` channels, in fp32 or 16 bits [-]."""
+FEW_32 = (0.26, 64), (DIRECT, 32)
+"""Share of the fp32 peak of convolutions in fp32 with fewer than `TERM_TILE` channels, and tile of their results, of
+one or two axes and of three [-]."""
+TRANSPOSED_32 = (0.35, 64), (0.8, 64)
+"""The same of transposed convolutions, which multiply the zeros between the elements of the input too [-]: working
+programs of KernelBench on a T4, whose cuDNN is of January 2025."""
 DEPTHWISE_FIXED, DEPTHWISE_EACH = 120.0, 22.0
 """Operations of a depthwise convolution per output, and per element of its filter [-]."""
 DEPTHWISE_LAST = 20.0, 5.0
@@ -157,20 +163,23 @@ class EagerClock:
             each = fixed + tap * prod(conv.kernel)
             span = self.kernel("convolution", replace(kernel, operations=outputs * each), saved)
             return replace(span, flops=conv.flops)
-        if dtype == "tf32" and not has_rates(self.device, dtype):
-            dtype = "fp32"
+        kind = kind_of(conv)
+        if dtype == "tf32" and (kind == "transposed few" or not has_rates(self.device, dtype)):
+            dtype = "fp32"  # no kernel in TF32
         peak = self.peak(dtype, warps=True)
         if peak is None:
             return None
         span = self.kernel("convolution", kernel, saved)
         launch = self.known.launch or 0.0
-        kind = kind_of(conv)
+        bias = 2 if conv.biased else 0
         if dtype in HALVES and kind != "pointwise":
-            return replace(span, seconds=self._in_halves(conv, span, kernel, dtype), flops=conv.flops)
+            seconds = self._in_halves(conv, span, kernel, dtype) + self._moved((0, bias), kernel)[0]
+            return replace(span, seconds=seconds, flops=conv.flops)
         if dtype == "fp32" and self.known.units:
-            return replace(span, seconds=max(span.seconds, launch + self._in_fp32(conv, peak)), flops=conv.flops)
-        products, moved = self._in_tf32(conv, kind, min(peak, self._sustained(dtype)))
-        beside, dram = self._moved(moved, kernel)
+            seconds = max(span.seconds, launch + self._in_fp32(conv, peak)) + self._moved((0, bias), kernel)[0]
+            return replace(span, seconds=seconds, flops=conv.flops)
+        products, (before, after) = self._in_tf32(conv, kind, min(peak, self._sustained(dtype)))
+        beside, dram = self._moved((before, after + bias), kernel)
         hidden = max(span.seconds, launch + products)
         seconds = beside + (span.seconds + products if kind == "pointwise" else hidden)
         return replace(span, seconds=seconds, hbm_bytes=span.hbm_bytes + dram, flops=conv.flops)
@@ -178,21 +187,20 @@ class EagerClock:
     def _in_tf32(self, conv: Convolution, kind: str, peak: float) -> tuple[float, tuple[float, float]]:
         """Time the products of a convolution [s]; list the passes of its other kernels over the input and the result.
 
-        These are changes of layout, around products with the channels last, and the addition of a bias.
+        These are changes of layout, around products with the channels last.
         """
-        bias = 2 if conv.biased else 0
         if kind == "pointwise":
-            return padded_flops(conv, POINTWISE_TILE) / (POINTWISE * peak), (0, bias)
+            return padded_flops(conv, POINTWISE_TILE) / (POINTWISE * peak), (0, 0)
         if kind == "grouped":
             operations = conv.flops / 2 * GROUPED_EACH
-            return operations / (self.known.fp32 or inf), (GROUPED_PASSES - 1, GROUPED_PASSES - 1 + bias)
+            return operations / (self.known.fp32 or inf), (GROUPED_PASSES - 1, GROUPED_PASSES - 1)
         layout = CONVOLUTION[kind]
         flops = padded_flops(conv, layout.tile)
         if conv.transposed and "few" in kind:
             flops *= prod(conv.stride)  # no kernel leaves out the zeros between the elements of the input
         groups_of_warps = has_rates(self.device, "tf32") and product_rates(self.device, "tf32").asynchronous
         after = layout.after[0 if groups_of_warps else 1]
-        return flops / (layout.share * peak), (0, bias) if conv.channels_last else (BEFORE, after + bias)
+        return flops / (layout.share * peak), (0, 0) if conv.channels_last else (BEFORE, after)
 
     def _moved(self, passes: tuple[float, float], kernel: EagerKernel) -> tuple[float, int]:
         """Time passes over the input and the result beside the products [s], and count their traffic in DRAM [B]."""
@@ -224,8 +232,13 @@ class EagerClock:
 
     def _in_fp32(self, conv: Convolution, peak: float) -> float:
         """Time the products of a convolution in fp32 without TF32, in whole waves of blocks [s]."""
-        if conv.inner < TERM_TILE and len(conv.kernel) == 3:
-            return conv.flops / (DIRECT * peak)
+        deep = len(conv.kernel) == 3
+        if conv.transposed:
+            share, tile = TRANSPOSED_32[deep]
+            return padded_flops(conv, tile) * prod(conv.stride) / (share * peak) + FIXED_32
+        if conv.summed < TERM_TILE:
+            share, tile = FEW_32[deep]
+            return conv.flops * _padded(conv.made, tile) / conv.made / (share * peak) + (0.0 if deep else FIXED_32)
         rows, columns = TILE_32
         units = self.known.units or 1
         blocks = conv.results * conv.groups * ceil(conv.positions / rows) * ceil(conv.channels / columns)
@@ -252,7 +265,7 @@ def kind_of(conv: Convolution) -> str:
     if conv.groups > 1:
         return "grouped"
     deep = "deep" if sum(length > 1 for length in conv.kernel) == 3 else ""
-    few = "few" if conv.summed < TERM_TILE and (deep or not conv.transposed) else ""
+    few = "few" if conv.summed < TERM_TILE else ""
     return " ".join(word for word in (deep, "transposed" if conv.transposed else "", few) if word) or "dense"
 
 
@@ -294,13 +307,16 @@ def eager_clock(device: Hardware) -> EagerClock:
     return EagerClock(device, next(clocks), next(clocks))
 
 
-def queued(times: Sequence[float], host: float) -> float:
-    """Compute the time of kernels that a host launches one after the other, each after `host` seconds of its own [s].
+def queued(operators: Iterable[tuple[float, int]], host: float) -> float:
+    """Compute the time of operators that a host launches one after the other [s].
 
-    >>> queued([1.0, 5.0, 1.0], 2.0)
+    Each has the time of its kernels [s], and their number; each launch takes `host` seconds of the host.
+
+    >>> queued([(1.0, 1), (5.0, 1), (1.0, 2)], 2.0)
     10.0
     """
-    end = 0.0
-    for place, seconds in enumerate(times, 1):
-        end = max(end, place * host) + seconds
+    end, launched = 0.0, 0
+    for seconds, launches in operators:
+        launched += launches
+        end = max(end, launched * host) + seconds
     return end

@@ -13,6 +13,7 @@ from functools import partial
 from math import ceil, log2, prod
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.torch.convolutions import CONVOLUTIONS
 from iomodel.torch.moved_bytes import distinct_bytes, results_of
 from iomodel.torch.operator_call import OperatorCall, TensorArgument
 
@@ -85,6 +86,17 @@ def kernels_of(call: OperatorCall) -> tuple[EagerKernel, ...]:
     return (plain(call),) if rule is None else tuple(rule(call))
 
 
+def launches(call: OperatorCall) -> int:
+    """Count what the host launches for an operator: its kernels, and the addition of a convolution's bias.
+
+    >>> x, weight = TensorArgument((1, 8, 4), "float32", 4), TensorArgument((8, 8, 1), "float32", 4)
+    >>> inputs = {"input": x, "weight": weight, "bias": TensorArgument((8,), "float32", 4)}
+    >>> launches(OperatorCall("aten.convolution", inputs, (x,)))
+    2
+    """
+    return len(kernels_of(call)) + (call.operator in CONVOLUTIONS and "bias" in call.inputs)
+
+
 def plain(call: OperatorCall) -> EagerKernel:
     """Describe one kernel that reads each tensor once and writes each result once."""
     read, written = distinct_bytes(call)
@@ -152,15 +164,15 @@ def _moments(x: TensorArgument, blocks: int) -> EagerKernel:
 def _batch_norm(call: OperatorCall) -> list[EagerKernel]:
     """In training one block of 512 threads for each channel, which reads it for the moments, and again to normalize.
 
-    Without weights the second kernel is elementwise.
+    Without weights it is one kernel for the moments, and an elementwise one.
     """
     once, x = plain(call), _first(call)
     training = call.arguments.get("training", call.arguments.get("train", True))
     if not training or len(x.shape) < 2:
         return [once]
     if "weight" in call.inputs:  # cuDNN's kernel, bn_fw_tr_1C11_kernel_NCHW in profiles, with loads of 16 B
-        whole = {"blocks": x.shape[1], "threads": 512, "in_flight": 512 * 16}
-        return [replace(EagerKernel(x.bytes, 0, 1), **whole), replace(once, **whole)]
+        row = x.bytes // max(1, x.shape[1])
+        return [replace(once, blocks=x.shape[1], again=x.bytes, row=row, threads=512, in_flight=512 * 16)]
     return [_moments(x, x.shape[1]), once]
 
 
