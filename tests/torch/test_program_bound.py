@@ -51,6 +51,16 @@ def test_views_cover_no_more_than_their_elements(drawn: list[tuple[int, int, int
     assert covered(views) <= 4 * len(seen) or any(pitch < columns for _, _, columns, pitch in drawn)
 
 
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
+def test_parts_of_a_split_cover_their_sum(batch: int, parts: int, channels: int, width: int) -> None:
+    strides = (parts * channels * width, width, 1)
+    split = [
+        TensorArgument((batch, channels, width), "float32", 4, strides, part * channels * width)
+        for part in range(parts)
+    ]
+    assert covered(split) == 4 * batch * parts * channels * width
+
+
 @given(st.integers(1, 20), st.integers(1, 1 << 24))
 def test_intermediates_are_no_part_of_the_bound(length: int, size: int) -> None:
     report = traffic(chain(length, size), GPU)
