@@ -282,7 +282,9 @@ def decoded_values(
         raise InputError(f"{path or title}: {shown(data)} given; allowed: an object")
     values = {}
     for name, hint in hints.items():
-        if f"{name}_data" in data:
+        if name in data and type(data[name]) is hint:  # a scalar, as most values are
+            values[name] = data[name]
+        elif f"{name}_data" in data:
             values[name] = decoded(hint, data[f"{name}_data"], f"{root}{name}_data")
         elif name in data:
             values[name] = decoded(hint, data[name], f"{root}{name}")
@@ -363,10 +365,12 @@ def _sequence(origin: Any, parts: tuple[Any, ...], data: Any, path: str) -> Any:
         return _refuse(data, path, "a list")
     if parts[0] is int and parts[-1] is Ellipsis and {*map(type, data)} <= {int}:
         return origin(data)
-    hints = parts if origin is tuple and parts[-1] is not Ellipsis else parts[:1] * len(data)
-    if len(hints) != len(data):
-        return _refuse(data, path, f"a list of {len(hints)}")
-    pairs = enumerate(zip(hints, data, strict=True))
+    if origin is list or parts[-1] is Ellipsis:
+        read = _reader(parts[0])
+        return origin(read(item, f"{path}.{place}") for place, item in enumerate(data))
+    if len(parts) != len(data):
+        return _refuse(data, path, f"a list of {len(parts)}")
+    pairs = enumerate(zip(parts, data, strict=True))
     return origin(decoded(hint, item, f"{path}.{place}") for place, (hint, item) in pairs)
 
 
@@ -414,7 +418,9 @@ def _frozen(data: Any, path: str) -> Any:
         if data.keys() == {"dtype", "shape", "values"}:
             return as_array(data, path)
         return FrozenDict({str(name): _frozen(item, f"{path}.{shown_name(name)}") for name, item in data.items()})
-    return tuple(_frozen(item, path) for item in data) if isinstance(data, list | tuple) else data
+    if not isinstance(data, list | tuple):
+        return data
+    return tuple(data) if {*map(type, data)} <= _SCALARS.keys() else tuple(_frozen(item, path) for item in data)
 
 
 def _is_pairs(hint: Any) -> bool:

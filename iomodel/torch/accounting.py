@@ -25,7 +25,7 @@ from iomodel.timing.span import Span
 from iomodel.torch.attention_calls import AttentionCalls
 from iomodel.torch.convolutions import Convolution
 from iomodel.torch.eager_clock import EagerClock, eager_clock, queued
-from iomodel.torch.eager_kernels import EagerKernel, kernels_of, plain, vector_operations
+from iomodel.torch.eager_kernels import EagerKernel, kernels_of, launches, plain, vector_operations
 from iomodel.torch.last_cache import NOTHING, LastCache, Saved, places_of
 from iomodel.torch.moved_bytes import distinct_bytes, moved_bytes
 from iomodel.torch.operator_call import OperatorCall
@@ -91,7 +91,9 @@ class Accounting:
             times.append(traffic.seconds or 0.0)
             if traffic.at_least:
                 notes[f"{call.operator}: {traffic.at_least}"] = None
-        elapsed = None if self.host is None or self.hardware is None else queued(times, self.host)
+        elapsed = None
+        if self.host is not None and self.hardware is not None:
+            elapsed = queued(zip(times, map(launches, listed), strict=True), self.host)
         if self.hardware is not None and self.host is None and times and sum(times) < HOST * len(times):
             notes[_waits(times)] = None
         operators = tuple(_together(alike) for alike in groups.values())
@@ -292,7 +294,7 @@ def _is_a_stream(product: MatrixProduct, layer: Linear) -> bool:
 def _waits(times: Sequence[float]) -> str:
     return (
         f"{len(times):,} operators of {sum(times) / len(times) * 1e6:.1f} us on average: an eager program waits for "
-        "its host below 10 to 40 us an operator; host= takes the host's time of one"
+        "its host below 10 to 40 us an operator; host= takes the host's time of a launch"
     )
 
 

@@ -45,6 +45,16 @@ class Convolution(OperatorWork):
         return max(1, self.terms // max(1, prod(self.kernel)))
 
     @property
+    def summed(self) -> int:
+        """Channels of a group that a product sums over [-]."""
+        return self.channels if self.transposed else self.inner
+
+    @property
+    def made(self) -> int:
+        """Channels of a group of the result [-]."""
+        return self.inner if self.transposed else self.channels
+
+    @property
     def flops(self) -> int:
         """FLOPs, 2 per position, term and channel of each result [FLOP]."""
         return 2 * self.results * self.groups * self.positions * self.terms * self.channels

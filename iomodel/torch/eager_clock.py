@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
+from typing import NamedTuple
 
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
@@ -27,18 +28,46 @@ FP32: Mapping[str, tuple[float, float]] = FrozenDict({
 linear layer, by architecture or device [-]. Those of sm_70, sm_75, sm_80 and sm_100 are not read off rows."""
 FP32_ELSEWHERE = (0.55, 0.45)
 """The same on other architectures [-]."""
-CONVOLUTION: Mapping[str, tuple[float, float]] = FrozenDict({
-    "pointwise": (1.0, 0.9),
-    "dense": (2.5, 0.9),
-    "transposed": (3.5, 0.9),
-    "deep": (4.0, 0.4),
-    "deep transposed": (5.5, 0.7),
-    "grouped": (6.0, 0.1),
+
+
+class Layout(NamedTuple):
+    """Kernels of one kind of convolution in TF32, which take the channels last.
+
+    `after` has the passes over the result to move its channels back: on GPUs whose kernels are of warp groups, and on
+    others, whose kernels write the channels first. `share` is that of the rate of products [-], `tile` the channels of
+    the result that a block makes [-].
+    """
+
+    after: tuple[float, float]
+    share: float
+    tile: int
+
+
+CONVOLUTION: Mapping[str, Layout] = FrozenDict({
+    "dense": Layout((2, 0), 0.9, 128),
+    "few": Layout((2, 1), 0.4, 32),
+    "transposed": Layout((3, 3), 0.9, 64),
+    "deep": Layout((2, 0), 0.65, 128),
+    "deep few": Layout((4, 0), 0.3, 32),
+    "deep transposed": Layout((3, 3), 0.65, 128),
+    "deep transposed few": Layout((2, 3), 0.5, 64),
 })  # fmt: skip
-"""Passes over the tensors of a convolution, with those that change their layout, and share of the peak that its
-products reach, by kind [-]: of one or two axes, of three axes, and with groups of several channels; an axis along which
-the filter has one element does not count. The products follow the changes of layout; they take the instruction of
-single warps."""
+"""Kernels by kind: of one or two axes, of three axes, and with fewer than `TERM_TILE` channels to sum over; an axis
+along which the filter has one element does not count. A transposed result is also set to zero. The kernels are those of
+profiles (`nchwToNhwcKernel`, `sm80_xmma_fprop_..._nhwckrsc_nchw`, `sm90_xmma_fprop_..._nhwckrsc_nhwc`,
+`nhwcToNchwKernel`) in the working records of `convolution` of an H100 in tests/measured/gpu, the figures those of the
+working programs of KernelBench."""
+BEFORE = 2
+"""Passes over the input to move its channels last [-]."""
+HELD, HELD_RATE = 0.5, 0.3
+"""Share of the last cache up to which a tensor stays there while its channels are moved, and share of the bandwidth of
+the L2 at which they are [-]."""
+MOVES = 3
+"""Kernels that move channels: those of the input, of the filter, and of the result [-]."""
+POINTWISE, POINTWISE_TILE = 0.9, 32
+"""Share of the rate of products of a filter with one element, and channels of the result that a block makes [-]."""
+GROUPED_PASSES, GROUPED_EACH = 3, 37.0
+"""Passes over the tensors of a convolution with groups of several channels, and operations of a product [-]."""
 HALVES = "bf16", "fp16"
 SHARE_16, TRANSPOSED_16, FEW_16, FIXED_16 = 0.5, 0.25, 0.07, 6e-6
 """Shares of the peak that products of 16 bits reach, those of transposed convolutions, and those of fewer than
@@ -50,12 +79,18 @@ SHARE_32, FIXED_32, TILE_32 = 0.55, 20e-6, (128, 32)
 """Share of the rate of an SM, time of a call beside [s], and tile of a block of products in fp32 without TF32."""
 DIRECT = 0.213
 """Share of the fp32 peak of the kernel for three axes and fewer than `TERM_TILE` channels, in fp32 or 16 bits [-]."""
+FEW_32 = (0.26, 64), (DIRECT, 32)
+"""Share of the fp32 peak of convolutions in fp32 with fewer than `TERM_TILE` channels, and tile of their results, of
+one or two axes and of three [-]."""
+TRANSPOSED_32 = (0.35, 64), (0.8, 64)
+"""The same of transposed convolutions, which multiply the zeros between the elements of the input too [-]: working
+programs of KernelBench on a T4, whose cuDNN is of January 2025."""
 DEPTHWISE_FIXED, DEPTHWISE_EACH = 120.0, 22.0
 """Operations of a depthwise convolution per output, and per element of its filter [-]."""
 DEPTHWISE_LAST = 20.0, 5.0
 """The same of cuDNN's kernel for 16 bits with the channels last [-]; one working record."""
 CHANNEL_TILE, TERM_TILE = 32, 8
-"""Channels that a convolution pads its outputs and its inputs to [-]."""
+"""Channels that a convolution in 16 bits pads its outputs to, and one of any type its inputs [-]."""
 LOAD_CLOCKS = 870.0
 """Time from a load to its data in a kernel that awaits each load [clk]."""
 STEP = 9e-6
@@ -103,7 +138,8 @@ class EagerClock:
         if kernel.in_flight and known.clock and known.units:
             at_work = min(kernel.blocks, known.units * (THREADS // kernel.threads))
             waits = (kernel.read + kernel.again) / (at_work * kernel.in_flight)
-            limits["latency"] = waits * LOAD_CLOCKS / known.clock
+            joined = ceil(kernel.blocks / at_work) * kernel.joined
+            limits["latency"] = (waits * LOAD_CLOCKS + joined) / known.clock
         return limits
 
     def peak(self, dtype: str, warps: bool = False) -> float | None:
@@ -127,28 +163,67 @@ class EagerClock:
             each = fixed + tap * prod(conv.kernel)
             span = self.kernel("convolution", replace(kernel, operations=outputs * each), saved)
             return replace(span, flops=conv.flops)
+        kind = kind_of(conv)
+        if dtype == "tf32" and (kind == "transposed few" or not has_rates(self.device, dtype)):
+            dtype = "fp32"  # no kernel in TF32
         peak = self.peak(dtype, warps=True)
         if peak is None:
             return None
         span = self.kernel("convolution", kernel, saved)
         launch = self.known.launch or 0.0
-        kind = kind_of(conv)
+        bias = 2 if conv.biased else 0
         if dtype in HALVES and kind != "pointwise":
-            return replace(span, seconds=self._in_halves(conv, span, kernel, dtype), flops=conv.flops)
+            seconds = self._in_halves(conv, span, kernel, dtype) + self._moved((0, bias), kernel)[0]
+            return replace(span, seconds=seconds, flops=conv.flops)
         if dtype == "fp32" and self.known.units:
-            return replace(span, seconds=max(span.seconds, launch + self._in_fp32(conv, peak)), flops=conv.flops)
-        passes, share = CONVOLUTION[kind]
-        seconds = passes * max(0.0, span.seconds - launch) + padded_flops(conv) / (share * peak)
-        if conv.biased:
-            seconds += 2 * kernel.written / self.known.hbm
-        return replace(span, seconds=seconds + launch, hbm_bytes=int(passes * span.hbm_bytes), flops=conv.flops)
+            seconds = max(span.seconds, launch + self._in_fp32(conv, peak)) + self._moved((0, bias), kernel)[0]
+            return replace(span, seconds=seconds, flops=conv.flops)
+        products, (before, after) = self._in_tf32(conv, kind, min(peak, self._sustained(dtype)))
+        beside, dram = self._moved((before, after + bias), kernel)
+        hidden = max(span.seconds, launch + products)
+        seconds = beside + (span.seconds + products if kind == "pointwise" else hidden)
+        return replace(span, seconds=seconds, hbm_bytes=span.hbm_bytes + dram, flops=conv.flops)
+
+    def _in_tf32(self, conv: Convolution, kind: str, peak: float) -> tuple[float, tuple[float, float]]:
+        """Time the products of a convolution [s]; list the passes of its other kernels over the input and the result.
+
+        These are changes of layout, around products with the channels last.
+        """
+        if kind == "pointwise":
+            return padded_flops(conv, POINTWISE_TILE) / (POINTWISE * peak), (0, 0)
+        if kind == "grouped":
+            operations = conv.flops / 2 * GROUPED_EACH
+            return operations / (self.known.fp32 or inf), (GROUPED_PASSES - 1, GROUPED_PASSES - 1)
+        layout = CONVOLUTION[kind]
+        flops = padded_flops(conv, layout.tile)
+        if conv.transposed and "few" in kind:
+            flops *= prod(conv.stride)  # no kernel leaves out the zeros between the elements of the input
+        groups_of_warps = has_rates(self.device, "tf32") and product_rates(self.device, "tf32").asynchronous
+        after = layout.after[0 if groups_of_warps else 1]
+        return flops / (layout.share * peak), (0, 0) if conv.channels_last else (BEFORE, after)
+
+    def _moved(self, passes: tuple[float, float], kernel: EagerKernel) -> tuple[float, int]:
+        """Time passes over the input and the result beside the products [s], and count their traffic in DRAM [B]."""
+        known = self.known
+        sizes = [(size, count * size) for count, size in zip(passes, (kernel.read, kernel.written), strict=True)]
+        dram = sum(moved for size, moved in sizes if size > HELD * (known.last_cache or 0))
+        held = (sum(moved for _, moved in sizes) - dram) / (HELD_RATE * known.l2 if known.l2 else known.hbm)
+        return dram / known.hbm + held + (MOVES * LAYOUT_LAUNCH if passes[0] else 0.0), int(dram)
+
+    def _sustained(self, dtype: str) -> float:
+        """Return the rate of long products: the peak, or what products of bf16 reach of theirs on file [FLOP/s]."""
+        peak = self.peak(dtype) or inf
+        if not has_rates(self.device, "bf16"):
+            return peak
+        known = product_rates(self.device, "bf16")
+        return peak * (known.reached / known.peak if known.reached else 1.0)
 
     def _in_halves(self, conv: Convolution, span: Span, kernel: EagerKernel, dtype: str) -> float:
         """Time a convolution in 16 bits: products with the channels last, between changes of the layout [s]."""
         if conv.inner < TERM_TILE and len(conv.kernel) == 3:
             return max(span.seconds, conv.flops / (DIRECT * (self.peak("fp32") or inf)))
         share = FEW_16 if conv.inner < TERM_TILE and conv.groups == 1 else SHARE_16
-        products = padded_flops(conv) / (
+        products = padded_flops(conv, CHANNEL_TILE) / (
             min(share, TRANSPOSED_16 if conv.transposed else 1.0) * (self.peak(dtype) or inf)
         )
         moved = 0 if conv.channels_last else kernel.read + kernel.written
@@ -157,8 +232,13 @@ class EagerClock:
 
     def _in_fp32(self, conv: Convolution, peak: float) -> float:
         """Time the products of a convolution in fp32 without TF32, in whole waves of blocks [s]."""
-        if conv.inner < TERM_TILE and len(conv.kernel) == 3:
-            return conv.flops / (DIRECT * peak)
+        deep = len(conv.kernel) == 3
+        if conv.transposed:
+            share, tile = TRANSPOSED_32[deep]
+            return padded_flops(conv, tile) * prod(conv.stride) / (share * peak) + FIXED_32
+        if conv.summed < TERM_TILE:
+            share, tile = FEW_32[deep]
+            return conv.flops * _padded(conv.made, tile) / conv.made / (share * peak) + (0.0 if deep else FIXED_32)
         rows, columns = TILE_32
         units = self.known.units or 1
         blocks = conv.results * conv.groups * ceil(conv.positions / rows) * ceil(conv.channels / columns)
@@ -184,14 +264,14 @@ def kind_of(conv: Convolution) -> str:
         return "pointwise"
     if conv.groups > 1:
         return "grouped"
-    if sum(length > 1 for length in conv.kernel) == 3:
-        return "deep transposed" if conv.transposed else "deep"
-    return "transposed" if conv.transposed else "dense"
+    deep = "deep" if sum(length > 1 for length in conv.kernel) == 3 else ""
+    few = "few" if conv.summed < TERM_TILE else ""
+    return " ".join(word for word in (deep, "transposed" if conv.transposed else "", few) if word) or "dense"
 
 
-def padded_flops(conv: Convolution) -> float:
-    """Compute the FLOPs of a convolution with its channels padded [FLOP]."""
-    padding = _padded(conv.inner, TERM_TILE) / conv.inner * _padded(conv.channels, CHANNEL_TILE) / conv.channels
+def padded_flops(conv: Convolution, tile: int) -> float:
+    """Compute the FLOPs of a convolution with its channels padded, those of its result to a tile [FLOP]."""
+    padding = _padded(conv.summed, TERM_TILE) / conv.summed * _padded(conv.made, tile) / conv.made
     return conv.flops * padding
 
 
@@ -227,13 +307,16 @@ def eager_clock(device: Hardware) -> EagerClock:
     return EagerClock(device, next(clocks), next(clocks))
 
 
-def queued(times: Sequence[float], host: float) -> float:
-    """Compute the time of kernels that a host launches one after the other, each after `host` seconds of its own [s].
+def queued(operators: Iterable[tuple[float, int]], host: float) -> float:
+    """Compute the time of operators that a host launches one after the other [s].
 
-    >>> queued([1.0, 5.0, 1.0], 2.0)
+    Each has the time of its kernels [s], and their number; each launch takes `host` seconds of the host.
+
+    >>> queued([(1.0, 1), (5.0, 1), (1.0, 2)], 2.0)
     10.0
     """
-    end = 0.0
-    for place, seconds in enumerate(times, 1):
-        end = max(end, place * host) + seconds
+    end, launched = 0.0, 0
+    for seconds, launches in operators:
+        launched += launches
+        end = max(end, launched * host) + seconds
     return end

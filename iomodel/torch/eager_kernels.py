@@ -13,6 +13,7 @@ from functools import partial
 from math import ceil, log2, prod
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.torch.convolutions import CONVOLUTIONS
 from iomodel.torch.moved_bytes import distinct_bytes, results_of
 from iomodel.torch.operator_call import OperatorCall, TensorArgument
 
@@ -41,6 +42,8 @@ class EagerKernel:
         Bytes that a block goes over again [B].
     threads, in_flight : int
         Threads of a block [-], and bytes that it awaits at once [B]; 0 where it has many loads in flight.
+    joined : float
+        Clocks in which the threads of a block join what each has of a row [clk].
     operations : float
         Operations beside those that hide behind the bytes [-].
     share : float
@@ -54,6 +57,7 @@ class EagerKernel:
     row: int = 0
     threads: int = 128
     in_flight: int = 0
+    joined: float = 0.0
     operations: float = 0.0
     share: float = 1.0
 
@@ -80,6 +84,17 @@ def kernels_of(call: OperatorCall) -> tuple[EagerKernel, ...]:
     """
     rule = RULES.get(call.operator)
     return (plain(call),) if rule is None else tuple(rule(call))
+
+
+def launches(call: OperatorCall) -> int:
+    """Count what the host launches for an operator: its kernels, and the addition of a convolution's bias.
+
+    >>> x, weight = TensorArgument((1, 8, 4), "float32", 4), TensorArgument((8, 8, 1), "float32", 4)
+    >>> inputs = {"input": x, "weight": weight, "bias": TensorArgument((8,), "float32", 4)}
+    >>> launches(OperatorCall("aten.convolution", inputs, (x,)))
+    2
+    """
+    return len(kernels_of(call)) + (call.operator in CONVOLUTIONS and "bias" in call.inputs)
 
 
 def plain(call: OperatorCall) -> EagerKernel:
@@ -129,7 +144,8 @@ def _row_norm(call: OperatorCall) -> list[EagerKernel]:
     width = prod(call.whole_numbers("normalized_shape", x.shape[-1:]))
     rows = max(1, x.elements // max(1, width))
     row = width * x.element_bytes
-    return [replace(once, blocks=rows, again=x.bytes, row=row, threads=128, in_flight=128 * 16)]
+    awaited = min(128 * 16, max(1, row))
+    return [replace(once, blocks=rows, again=x.bytes, row=row, threads=128, in_flight=awaited, joined=ROW_JOINED)]
 
 
 def _group_norm(call: OperatorCall) -> list[EagerKernel]:
@@ -146,13 +162,17 @@ def _moments(x: TensorArgument, blocks: int) -> EagerKernel:
 
 
 def _batch_norm(call: OperatorCall) -> list[EagerKernel]:
-    """In training one block for the moments of each channel, then an elementwise kernel."""
+    """In training one block of 512 threads for each channel, which reads it for the moments, and again to normalize.
+
+    Without weights it is one kernel for the moments, and an elementwise one.
+    """
     once, x = plain(call), _first(call)
     training = call.arguments.get("training", call.arguments.get("train", True))
     if not training or len(x.shape) < 2:
         return [once]
-    if "weight" in call.inputs:  # cuDNN's kernels, whose blocks share a channel
-        return [EagerKernel(x.bytes, 0, _blocks(x.elements)), once]
+    if "weight" in call.inputs:  # cuDNN's kernel, bn_fw_tr_1C11_kernel_NCHW in profiles, with loads of 16 B
+        row = x.bytes // max(1, x.shape[1])
+        return [replace(once, blocks=x.shape[1], again=x.bytes, row=row, threads=512, in_flight=512 * 16)]
     return [_moments(x, x.shape[1]), once]
 
 
@@ -191,6 +211,8 @@ def _sort(call: OperatorCall) -> list[EagerKernel]:
     return [EagerKernel(moved, moved, _blocks(x.elements), share=SORT)] * x.element_bytes
 
 
+ROW_JOINED = 3000.0
+"""Clocks in which 128 threads join the moments of a row, by shuffles and shared memory [clk]."""
 MOMENT_EACH = 85.0
 """Operations of Welford's moments per element, divisions included [-]."""
 MAX_POOL, AVERAGE_POOL = (213.0, 29.0), (30.0, 39.0)

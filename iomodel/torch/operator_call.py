@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from operator import is_
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.input_files import readable
@@ -22,8 +22,13 @@ from iomodel.workloads.workload import Workload
 T = TypeVar("T")
 LARGEST_FILE = 48 << 20
 """Largest file of calls that is read [B]; a stream of 36,000 operators has 30 MB."""
-MOST_PARTS = 600_000
-"""Most lists and objects in a file of calls [-]; a stream of 36,000 operators has 400,000."""
+MOST: Mapping[str, tuple[str, int]] = FrozenDict(
+    {"[{": ("lists and objects", 600_000), ":": ("names", 1_500_000), ",": ("values", 3_000_000)}
+)
+"""Marks of JSON in a file of calls, and the most of each [-]; a stream of 36,000 operators has 440,000, 740,000 and
+690,000."""
+PER_CALL = 3
+"""Lists and objects that a call counts for beside its own [-]: it takes as long to read as they."""
 DEEPEST = 16
 """Most levels of lists and objects in an argument [-]; the masks of FlexAttention have 5."""
 MOST_AXES, LONGEST = 64, 1 << 48
@@ -38,6 +43,11 @@ TYPES: Mapping[str, str] = FrozenDict(
     float32="fp32", float16="fp16", bfloat16="bf16", float8_e4m3fn="fp8", float8_e5m2="fp8", int8="int8"
 )
 """PyTorch's types by name, as the library's types of attention and linear layers."""
+
+PLACES: Mapping[str, type] = FrozenDict(offset=int, storage=int, outside=bool, kept=bool, kept_bytes=int)
+"""Fields of a tensor in which those of one form differ."""
+FORM: Mapping[str, type] = FrozenDict(dtype=str, element_bytes=int)
+"""Fields of the form of a tensor, beside its lengths and strides."""
 
 
 def unchecked(kind: type[T], fields: dict[str, Any]) -> T:
@@ -123,6 +133,31 @@ class TensorArgument(Record):
         if self.kept_bytes is not None and (type(self.kept_bytes) is not int or self.kept_bytes < 0):
             raise InputError(f"kept_bytes: {shown(self.kept_bytes)} given; allowed: a whole number from 0")
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild the tensor from its plain data.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+        form: dict[str, Any] = {}
+        places: dict[str, Any] = {}
+        for name, value in data.items() if isinstance(data, dict) else ():
+            kind = type(value)
+            if kind is PLACES.get(name) and value >= 0:
+                places[name] = value
+            elif kind is FORM.get(name):
+                form[name] = value
+            elif kind is list and name in ("shape", "strides") and {*map(type, value)} <= {int}:
+                form[name] = tuple(value)
+            else:
+                return super().from_dict(data)
+        if not form.keys() >= {"shape", *FORM}:
+            return super().from_dict(data)
+        return unchecked(cls, {**vars(_formed(**form)), **places})
+
     @cached_property
     def elements(self) -> int:
         """Product of the lengths [elements]."""
@@ -142,6 +177,14 @@ class TensorArgument(Record):
     def bytes(self) -> int:
         """Size of the elements [B]."""
         return self.elements * self.element_bytes
+
+
+@lru_cache(maxsize=1 << 12)
+def _formed(
+    shape: tuple[int, ...], dtype: str, element_bytes: int, strides: tuple[int, ...] | None = None
+) -> TensorArgument:
+    """Make the tensor of a form, which is checked once: a long stream has a hundred thousand tensors of few forms."""
+    return TensorArgument(shape, dtype, element_bytes, strides)
 
 
 @dataclass(frozen=True)
@@ -283,27 +326,30 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
         if size > LARGEST_FILE:
             raise InputError(f"path: {name} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
         with Path(path).open(encoding="utf-8") as file:
-            _check_lines(file, name)
-        with Path(path).open(encoding="utf-8") as file:
-            return tuple(_at_line(number, OperatorCall.from_json, line, name) for number, line in enumerate(file, 1))
+            return tuple(_each_call(file, name))
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"path: {shown(path)} cannot be read: {shown(error)}") from None
 
 
-def _check_lines(lines: Iterable[str], name: str) -> None:
-    """Refuse a file of too many parts, or with a line that is no JSON, before a call of it is made."""
-    parts = 0
+def _each_call(lines: Iterable[str], name: str) -> Iterator[OperatorCall]:
+    """Read the lines of a file as calls; an error names the line."""
+    left = {marks: most for marks, (_, most) in MOST.items()}
     for number, line in enumerate(lines, 1):
-        parts += line.count("{") + line.count("[") + 1
-        if parts > MOST_PARTS:
-            raise InputError(f"path: {name} has more lines, lists and objects than allowed: {MOST_PARTS:,}")
-        _at_line(number, _check_line, line, name)
+        left["[{"] -= PER_CALL
+        for marks, (kind, most) in MOST.items():
+            left[marks] -= sum(map(line.count, marks))
+            if left[marks] < 0:
+                raise InputError(f"path: {name} has more {kind} than allowed: {most:,}")
+        try:
+            yield _call_of(line.rstrip())
+        except InputError as error:
+            raise InputError(f"{name}: line {number}: {error}") from None
 
 
-def _check_line(line: str) -> None:
-    """Refuse text that is no JSON, or has deep arguments."""
+def _call_of(line: str) -> OperatorCall:
+    """Read a line; arguments that are deep are refused before anything walks them."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -318,14 +364,7 @@ def _check_line(line: str) -> None:
         ]
     if level:
         raise InputError(f"arguments: more than {DEEPEST} levels given; allowed: numbers, switches and names, in lists")
-
-
-def _at_line(number: int, read: Callable[[str], T], line: str, name: str) -> T:
-    """Read a line of a file; an error names its place."""
-    try:
-        return read(line.rstrip())
-    except InputError as error:
-        raise InputError(f"{name}: line {number}: {error}") from None
+    return OperatorCall.from_dict(data)
 
 
 def write_calls(calls: Iterable[OperatorCall], path: str | os.PathLike[str]) -> None:

@@ -55,11 +55,16 @@ def united(spans: Iterable[Interval]) -> int:
 
 def _apart(alike: list[TensorArgument]) -> int:
     """Return the bytes of views of one shape if none overlaps another, as the parts of a split do, else of one view."""
-    steps = [step for step, length in zip(alike[0].strides or (), alike[0].shape, strict=True) if length > 1 and step]
+    run, period, alone = 1, 0, True
+    for step, length in sorted(zip(alike[0].strides or (), alike[0].shape, strict=True)):
+        if length == 1 or not step:
+            continue
+        if not period and step == run:
+            run *= length  # elements next to each other
+        else:
+            period = period or step
+            alone &= step % period == 0
     places = sorted(view.offset for view in alike)
-    run, period = 1, min((step for step in steps if step > 1), default=0)
-    if 1 in steps:
-        run = max(length for step, length in zip(alike[0].strides or (), alike[0].shape, strict=True) if step == 1)
     gaps = [later - earlier for earlier, later in pairwise(places)]
-    disjoint = all(gap >= run for gap in gaps) and places[-1] - places[0] + run <= period
+    disjoint = alone and all(gap >= run for gap in gaps) and places[-1] - places[0] + run <= period
     return sum(view.distinct_bytes for view in alike) if disjoint else alike[0].distinct_bytes

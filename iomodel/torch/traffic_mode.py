@@ -89,7 +89,7 @@ class TrafficMode:
         Rules for operators of your own: a function that takes an :class:`OperatorCall` and returns the name of an
         algorithm and a workload.
     host : float, optional
-        Time of the host to launch one operator [s]; the report's `elapsed` is then the time of the program, which waits
+        Time of the host to launch one kernel [s]; the report's `elapsed` is then the time of the program, which waits
         for its host where operators are short.
     warm : bool
         True for a program that is repeated, as in a benchmark: the last cache holds what the run before left there, and
@@ -194,7 +194,5 @@ def _host(seconds: Any) -> float | None:
     if seconds is None:
         return None
     if not finite(seconds) or seconds < 0:
-        raise InputError(
-            f"host: {shown(seconds)} given; allowed: the host's time of an operator in seconds, such as 2e-5"
-        )
+        raise InputError(f"host: {shown(seconds)} given; allowed: the host's time of a launch in seconds, such as 2e-5")
     return float(seconds)

@@ -11,7 +11,7 @@ from time import process_time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
@@ -49,6 +49,16 @@ def test_views_cover_no_more_than_their_elements(drawn: list[tuple[int, int, int
         views.append(TensorArgument((rows, columns), "float32", 4, (pitch, 1), offset))
         seen |= set((offset + pitch * np.arange(rows)[:, None] + np.arange(columns)).ravel().tolist())
     assert covered(views) <= 4 * len(seen) or any(pitch < columns for _, _, columns, pitch in drawn)
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
+def test_parts_of_a_split_cover_their_sum(batch: int, parts: int, channels: int, width: int) -> None:
+    strides = (parts * channels * width, width, 1)
+    split = [
+        TensorArgument((batch, channels, width), "float32", 4, strides, part * channels * width)
+        for part in range(parts)
+    ]
+    assert covered(split) == 4 * batch * parts * channels * width
 
 
 @given(st.integers(1, 20), st.integers(1, 1 << 24))
@@ -193,9 +203,56 @@ def test_a_stream_is_refused_before_a_call_of_it_is_made(tmp_path: Path, monkeyp
     (tmp_path / "cut.jsonl").write_text(text[:-20])
     with pytest.raises(InputError, match=r"cut\.jsonl: line 50: json: "):
         read_calls(tmp_path / "cut.jsonl")
-    (tmp_path / "long.jsonl").write_text(text + json.dumps("[" * 600_000))
-    with pytest.raises(InputError, match="more lines, lists and objects than allowed: 600,000"):
-        read_calls(tmp_path / "long.jsonl")
+    for marks, kind in (("[", "lists and objects than allowed: 600,000"), (":", "names"), (",", "values")):
+        (tmp_path / "long.jsonl").write_text(text + json.dumps(marks * 3_000_000))
+        with pytest.raises(InputError, match=f"more {kind}"):
+            read_calls(tmp_path / "long.jsonl")
+
+
+def test_a_line_is_parsed_once_and_a_form_of_tensors_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = tuple(chain(300, 4099))
+    write_calls(calls, tmp_path / "long.jsonl")
+    parsed, checked = [], []
+    loads, check = json.loads, TensorArgument.__post_init__
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or loads(text))
+    monkeypatch.setattr(TensorArgument, "__post_init__", lambda each: checked.append(each) or check(each))
+    assert read_calls(tmp_path / "long.jsonl") == calls
+    assert len(parsed) == len(calls)
+    assert len(checked) <= 1
+
+
+PLAIN = st.one_of(st.integers(-1, 9), st.booleans(), st.none(), st.floats(), st.text(max_size=2))
+
+
+@given(
+    st.fixed_dictionaries(
+        {"shape": st.lists(st.integers(0, 3), max_size=2), "dtype": st.just("f"), "element_bytes": st.integers(1, 8)},
+        optional={
+            "strides": st.lists(st.integers(0, 3), max_size=2),
+            "offset": st.integers(-1, 9),
+            "storage": st.integers(0, 9) | st.none(),
+            "outside": st.booleans(),
+            "kept_bytes": st.integers(-1, 9),
+        },
+    ),
+    st.dictionaries(st.sampled_from(["shape", "strides", "offset", "kept", "dtype", "element_bytes", "x"]), PLAIN),
+    st.booleans(),
+)
+@example({"shape": [2], "dtype": "f", "element_bytes": 4, "offset": -1}, {}, True)
+@example({"shape": [True], "dtype": "f", "element_bytes": 4}, {}, True)
+@example({"shape": [2], "dtype": "f"}, {}, True)
+def test_a_tensor_reads_as_any_record(form: dict[str, object], wrong: dict[str, object], right: bool) -> None:
+    data = form if right else form | wrong
+
+    def read(function: object) -> object:
+        try:
+            return vars(function(data)) | {"elements": 0}
+        except InputError as error:
+            return str(error)
+
+    assert read(TensorArgument.from_dict) == read(super(TensorArgument, TensorArgument).from_dict)
 
 
 @pytest.mark.parametrize("in_place", [False, True])
