@@ -335,7 +335,9 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     if (drafts := str(run.setting.get("speculation", "none")).lower()) not in ("none", "false"):
         notes.append(f"speculative decoding ({shown(drafts)}) of the file is left out; each step gives one token")
     load, requests = stated.get("load"), stated.get("requests")
-    clients = stated.get("clients") or (None if load or started else requests or 1)
+    clients = stated.get("clients") or (None if load or started else requests)
+    if not (clients or load or started):
+        notes.append("the file states neither clients nor a load: as many requests at a time as fit")
     if run.source == "trtllm-bench" and requests and clients == run.setting.get("clients", 0) >= requests / 2:
         clients = requests  # the mean in flight, at least half of requests that are all there at the start
     setup = Setup(
@@ -426,10 +428,9 @@ def _short(setup: Setup) -> bool:
 
 
 def _of_clients(setup: Setup) -> Planned:
-    """Plan a closed loop of clients."""
-    assert setup.clients is not None
+    """Plan a closed loop of clients, or as many requests as fit."""
     count = setup.replicas * setup.layout.devices
-    clients = max(setup.clients, setup.replicas)
+    clients = None if setup.clients is None else max(setup.clients, setup.replicas)
     answer = plan(
         setup.model, setup.device, count=count, layout=setup.layout, prompt=setup.prompt, output=setup.output,
         clients=clients, **setup.service,
