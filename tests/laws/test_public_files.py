@@ -57,3 +57,18 @@ def test_a_real_file_is_read_or_refused_in_one_line(row):
         assert model(path).parameters > 0
     except IOModelError as error:
         one_line(str(error))
+
+
+def test_the_table_of_judged_results_is_that_of_the_listed_files():
+    """`python -m benchmarks.judged_runs --write` writes it; each row begins with what the file states."""
+    with (TESTS / "measured" / "judged_runs.csv").open(newline="", encoding="utf-8") as file:
+        sources = list(csv.DictReader(file))
+    with (TESTS.parent / "docs" / "judged-results.csv").open(newline="", encoding="utf-8") as file:
+        shown = list(csv.DictReader(file))
+    assert len(sources) == len(shown) == 20
+    assert {each["file"] for each in sources} == {path.name for path in (TESTS / "measured" / "judged").iterdir()}
+    for source, row in zip(sources, shown, strict=True):
+        run = read_benchmark(TESTS / "measured" / "judged" / source["file"])
+        assert row["set-up"].endswith(f"{run.setting['prompt']} + {run.setting['output']}")
+        assert row["output tokens/s [1/s]"].startswith(f"{run.measured['tokens_per_second']:,.4g} | ")
+        assert row["what was wrong"] == source["finding"]

@@ -152,6 +152,47 @@ def test_a_run_with_few_requests_per_client_is_simulated(tmp_path):
     assert waits[95, 24] < waits[48, None] < waits[96, None]
 
 
+def capped(tmp_path, **changed):
+    """Write a result of vLLM with a rate of arrivals and a most of clients."""
+    run = {"model_id": "llama-3.1-8b", "backend": "vllm", "request_rate": 10.0, "max_concurrency": 2, "completed": 100,
+           "total_input_tokens": 25600, "total_output_tokens": 6400, "mean_ttft_ms": 40.0, "mean_tpot_ms": 7.0,
+           "request_throughput": 3.0}  # fmt: skip
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps({**run, **changed}), encoding="utf-8")
+    return file
+
+
+def test_clients_that_are_too_few_for_the_arrivals_are_a_closed_loop(tmp_path):
+    """A client counts its time from the request that it sends, and not from the arrival that it holds back."""
+    found = {each.name: each.predicted for each in judge_run(capped(tmp_path), "h100-sxm5").figures}
+    held = plan("llama-3.1-8b", "h100-sxm5", prompt=256, output=64, clients=2, count=1, engine="vllm", layout=Layout())
+    assert found == {"ttft": held.ttft, "tpot": held.tpot, "requests_per_second": held.requests_per_second}
+    few = {each.name: each.predicted for each in judge_run(capped(tmp_path, request_rate=0.5), "h100-sxm5").figures}
+    assert few["requests_per_second"] == pytest.approx(0.5, rel=0.2)  # of 100 random arrivals
+
+
+def test_other_devices_of_a_name_are_tried(tmp_path):
+    tried = {each.change for each in judge_run(capped(tmp_path), "H100").changes}
+    assert {"device h100-pcie", "device h100-nvl"} <= tried
+    assert not any(each.change.startswith("device") for each in judge_run(capped(tmp_path), "h100-sxm5").changes)
+
+
+def test_the_benchmark_of_tensorrt_llm_has_no_server_before_the_first_token():
+    asked = {"prompt": 256, "output": 64, "clients": 1, "count": 1}
+    bench, served = (plan("llama-3.1-8b", "h100-sxm5", engine=name, **asked) for name in ("trtllm-bench", "trtllm"))
+    assert bench.ttft < served.ttft - 0.01
+    judged = judge_run(HERE / "trtllm-llama-fp8.json", "h100-sxm5")
+    assert judged.setting["engine"] == "trtllm-bench"
+
+
+def test_an_older_print_of_trtllm_bench_is_read():
+    """Release 0.16 prints the rate of output tokens as "Token Throughput"."""
+    file = HERE.parents[1] / "measured" / "judged" / "trtllm-8xh100-1024-1024-3000.txt"
+    run = read_benchmark(file)
+    assert (run.source, run.setting["tensor_parallel"], run.setting["requests"]) == ("trtllm-bench", 8, 3000)
+    assert run.measured["tokens_per_second"] == 10893.8728
+
+
 def test_a_change_that_the_run_had_is_found(tmp_path):
     fast = plan("llama-3.1-8b", "h100-sxm5", prompt=512, output=256, clients=4, layout=Layout(), precision="fp8")
     run = {"hw": "h100-sxm5", "conc": 4, "isl": 512, "osl": 256, "tp": 1, "model": "meta-llama/Llama-3.1-8B-Instruct",
