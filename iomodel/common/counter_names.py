@@ -15,6 +15,8 @@ TIMES = {
     **dict.fromkeys(("second", "s"), 1.0),
 }
 """Units of a time [s]."""
+RATES = {f"{prefix}byte/{second}": size for prefix, size in PREFIXES.items() for second in ("second", "s")}
+"""Units of a rate [B/s]."""
 WHOLE = re.compile(r"-?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 COMMA = re.compile(r"-?([0-9]+|[0-9]{1,3}([.\s][0-9]{3})+)(,[0-9]*)?([eE][-+]?[0-9]+)?")
 LARGEST = 1e300
@@ -30,6 +32,13 @@ BYTES: Mapping[str, tuple[str, str]] = {
 }
 """The counter of bytes of each quantity, and that of sectors which stands for it."""
 DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg")
+RATE = "dram__bytes.sum.per_second"
+LABELS: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "Duration": (DURATION[0], TIMES),
+    "Memory Throughput": (RATE, RATES),
+}
+"""The counter behind a label of the details page, and the units in which the label stands for it; in per cent, the
+throughput is that of the busiest part of the memory."""
 METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", *L2[:2], DURATION[0],
            *(name.format("bytes") for name in LOCAL),
            "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio")  # fmt: skip

@@ -311,7 +311,7 @@ def names_meant(given: str) -> list[str]:
     >>> names_meant("H100 SXM"), names_meant("h10")
     (['h100-sxm5'], [])
     """
-    name = " ".join(given.lower().split()).removesuffix(" generation")
+    name = _MARKS.sub("", " ".join(given.lower().split()))
     if name in _REPORTED:
         return [_REPORTED[name]]
     for bare in _without_brands(name):
@@ -321,11 +321,14 @@ def names_meant(given: str) -> list[str]:
     return []
 
 
+_MARKS = re.compile(r"\((?:r|tm)\)|(?: generation| graphics| oam| vf)+$")
+"""Trade marks, and words that drivers print behind a name: VF is a GPU that a virtual machine has."""
 _BRAND = re.compile(r"^(?:nvidia|geforce|tesla|amd|instinct|radeon|intel)[\s_-]+")
 _REPORTED = {
     "nvidia b300 sxm6 ac": "b300",
     "nvidia gh200 480gb": "gh200-96gb",  # of Grace's memory
     "nvidia h100 80gb hbm3": "h100-sxm5",
+    "nvidia h20-3e": "h20-141gb",
     "nvidia h200": "h200-sxm",
     "nvidia rtx pro 6000 blackwell workstation edition": "rtx-pro-6000",
     "nvidia rtx pro 6000 blackwell server edition": "rtx-pro-6000",

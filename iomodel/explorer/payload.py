@@ -29,7 +29,7 @@ from iomodel.explorer.serving import ServingGrid, serving, serving_fields
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.symbols import BY_NAME, NAME_OF
-from iomodel.planning.benchmark_files import COUNTED, FORMATS, GIB, MOST
+from iomodel.planning.benchmark_files import COUNTED, FORMATS, GIB, MOST, REAL
 from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType
 
 
@@ -90,7 +90,9 @@ def report_data() -> dict[str, Any]:
     counters = {
         "sector": names.SECTOR,
         "prefixes": names.PREFIXES,
-        "times": names.TIMES,
+        "scales": names.TIMES | names.RATES,
+        "labels": {label: [counter, list(units)] for label, (counter, units) in names.LABELS.items()},
+        "rate": names.RATE,
         "whole": f"^(?:{names.WHOLE.pattern})$",
         "comma": f"^(?:{names.COMMA.pattern})$",
         "largest": names.LARGEST,
@@ -111,7 +113,8 @@ def report_data() -> dict[str, Any]:
         }
         for each in FORMATS
     ]
-    return {"counters": counters, "formats": formats, "counted": sorted(COUNTED), "most": MOST, "gib": GIB}
+    kinds = {"counted": sorted(COUNTED), "real": sorted(REAL)}
+    return {"counters": counters, "formats": formats, **kinds, "most": MOST, "gib": GIB}
 
 
 def payload(

@@ -93,6 +93,8 @@ def _nested(data: Mapping[str, Any]) -> bool:
     return any(isinstance(value, dict) and "hidden_size" in value for value in data.values())
 
 
+LARGEST = 1 << 30
+"""Widths and factors from here on are no model's."""
 PARAMS = {
     "dim": "hidden_size",
     "n_layers": "num_hidden_layers",
@@ -105,14 +107,19 @@ PARAMS = {
     "max_seq_len": "max_position_embeddings",
     "tied_embeddings": "tie_word_embeddings",
 }
-"""Common names of the fields of Mistral's params.json."""
+"""Common names of the fields of the params.json of Mistral and Meta."""
 
 
 def of_params(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the content of Mistral's params.json the names of a config.json; anything else is returned unchanged.
+    """Give the content of a params.json the names of a config.json; anything else is returned unchanged.
+
+    Meta's states the width of the MLP by its rule (FeedForward of llama/model.py), Mistral's as a number.
 
     >>> of_params({"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, "vocab_size": 100})["model_type"]
     'mistral'
+    >>> meta = {"dim": 8192, "n_layers": 80, "n_heads": 64, "multiple_of": 4096, "ffn_dim_multiplier": 1.3}
+    >>> of_params(meta)["intermediate_size"]
+    28672
     """
     if "model_type" in data or not {"dim", "n_layers", "n_heads"} <= data.keys():
         return data
@@ -120,13 +127,25 @@ def of_params(data: Mapping[str, Any]) -> Mapping[str, Any]:
     routed = moe if isinstance(moe, dict) else {}
     experts = {"num_local_experts": routed.get("num_experts"), "num_experts_per_tok": routed.get("num_experts_per_tok")}
     named = {PARAMS.get(name, name): value for name, value in data.items() if name != "moe"}
+    width = _width_of_meta(data)
     return {
         "torch_dtype": "bfloat16",
         "sliding_window": None,
+        **({} if width is None else {"intermediate_size": width}),
         **named,
         **(experts if moe else {}),
-        "model_type": "mixtral" if moe else "mistral",
+        "model_type": "mixtral" if moe else "mistral" if width is None else "llama",
     }
+
+
+def _width_of_meta(data: Mapping[str, Any]) -> int | None:
+    """Compute the width of the MLP of Meta's params.json; None where it is stated or the rule cannot be applied."""
+    width, multiple, factor = data.get("dim"), data.get("multiple_of"), data.get("ffn_dim_multiplier", 1.0)
+    whole = isinstance(width, int) and isinstance(multiple, int) and 0 < width < LARGEST and 0 < multiple < LARGEST
+    if "hidden_dim" in data or not whole or not isinstance(factor, int | float) or not 0 < factor < LARGEST:
+        return None
+    unrounded = int(factor * (8 * width // 3))
+    return multiple * -(-unrounded // multiple)
 
 
 def common_names(

@@ -71,11 +71,16 @@ def config_of(file: WeightFile) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The file states no architecture, or one that is not known here.
+        The file states no architecture, or one that is not known here, or has no layers.
     """
     kind = file.metadata.get("general.architecture")
     if not isinstance(kind, str) or kind not in TYPES:
         raise InputError(f"general.architecture: {shown(kind)} given; allowed: {', '.join(TYPES)}")
+    if not any(tensor.name.startswith("blk.") for tensor in file.tensors):
+        raise InputError(
+            f"tensors: {len(file.tensors)} in the header, none of a layer, as in a file of a vocabulary; allowed: the "
+            "file of a whole model, or the first of its parts"
+        )
     stated = {name: file.metadata.get(f"{kind}.{key}") for key, name in FIELDS.items()}
     data = {name: value for name, value in stated.items() if value is not None}
     experts = bool(data.get("num_experts"))

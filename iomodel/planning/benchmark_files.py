@@ -115,7 +115,12 @@ FORMATS = (
     Format(
         "sglang.bench_serving",
         ("backend", "request_throughput", "mean_e2e_latency_ms", "total_input_tokens"),
-        {**SERVE_SETTING, "model": "server_info.model_path", "tensor_parallel": "server_info.tp_size"},
+        {
+            **SERVE_SETTING, "model": "server_info.model_path", "precision": "server_info.quantization",
+            "kv_dtype": "server_info.kv_cache_dtype", "tensor_parallel": "server_info.tp_size",
+            "pipeline_parallel": "server_info.pp_size", "expert_parallel": "server_info.ep_size",
+            "memory_utilization": "server_info.mem_fraction_static",
+        },
         SERVE,
     ),
     Format(
@@ -223,7 +228,7 @@ THROUGHPUT = (
     Line(r"Max Runtime Batch Size:" + NUMBER, "step_requests"),
     Line(r"Max Runtime Tokens:" + NUMBER, "step_tokens"),
     Line(r"Request Throughput \(req/sec\):" + NUMBER, "requests_per_second"),
-    Line(r"Total Output Throughput \(tokens/sec\):" + NUMBER, "tokens_per_second"),
+    Line(r"(?:Total Output|Token) Throughput \(tokens/sec\):" + NUMBER, "tokens_per_second"),
     Line(r"Total Latency \(ms\):" + NUMBER, "duration", MS),
     Line(r"Average time-to-first-token \[TTFT\] \(ms\):" + NUMBER, "ttft", MS),
     Line(r"Average time-per-output-token \[TPOT\] \(ms\):" + NUMBER, "tpot", MS),
@@ -237,8 +242,9 @@ MLPERF = (
     Line(r"Completed samples per second" + NUMBER, "requests_per_second"),
     Line(r"Samples per second" + NUMBER, "requests_per_second"),
     Line(r"Mean First Token latency \(ns\)" + NUMBER, "ttft", NS),
-    Line(r"Mean Time to Output Token \(ns\)" + NUMBER, "tpot", NS),
+    Line(r"Mean Time (?:to|per) Output Token \(ns\)" + NUMBER, "tpot", NS),
     Line(r"target_qps" + NUMBER, "load"),
+    Line(r"Scheduled samples per second" + NUMBER, "load"),
 )
 STARTED = (
     Line(r"(?:Model loading|Loading model weights) took" + NUMBER + r" Gi?B", "weights", GIB),
@@ -261,7 +267,7 @@ LOGS = (
     ("a printed result", "Serving Benchmark Result", PRINTED),
     ("sglang.bench_offline_throughput", "Offline Throughput Benchmark Result", PRINTED),
     ("vllm bench throughput", " output tokens/s", OFFLINE),
-    ("trtllm-bench", "Total Output Throughput (tokens/sec)", THROUGHPUT),
+    ("trtllm-bench", "Request Throughput (req/sec)", THROUGHPUT),
     ("MLPerf", "MLPerf Results Summary", MLPERF),
     ("a start of vLLM", "KV cache", STARTED),
     ("a start of SGLang", "max_total_num_tokens", STARTED),
@@ -291,8 +297,8 @@ WORDS = (
     (r"Backend:[ \t]*(\w+)", "engine"),
 )
 """Words that a program prints of its arguments; the first of each name counts."""
-RELEASE = r"(?:vLLM API server version|LLM engine \()[ ]?v?(\d+\.\d[\d.]*)"
-"""The release of vLLM at the start of its log."""
+RELEASE = r"(?:vLLM API server version|LLM engine \()[ ]?v?(?!0\.1\.dev)(\d+\.\d[\d.]*)"
+"""The release of vLLM at the start of its log; a build without a release is 0.1.dev."""
 
 
 def read_benchmark(path: str | Path) -> BenchmarkRun:

@@ -19,7 +19,7 @@ from iomodel.errors import InputError, IOModelError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.benchmark_files import BenchmarkRun, StatedSetup, read_benchmark
 from iomodel.planning.engine_arguments import shipped_name
-from iomodel.planning.engines import ENGINES, as_engine, name_and_release
+from iomodel.planning.engines import BENCH, ENGINES, as_engine, name_and_release
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.intervals import tpot_interval, ttft_interval
 from iomodel.planning.memory_parts import logged_tokens
@@ -36,7 +36,7 @@ MOST_SIMULATED = 400
 FEW_TURNS = 4
 """Requests per client below which the start and the end of a run are a large part of it [-]."""
 OWN_ENGINES = {
-    "trtllm-bench": "tensorrt-llm", "vllm bench throughput": "vllm", "sglang.bench_offline_throughput": "sglang",
+    BENCH: BENCH, "vllm bench throughput": "vllm", "sglang.bench_offline_throughput": "sglang",
 }  # fmt: skip
 """Programs that run an engine of their own."""
 BETTER = 1.1
@@ -212,7 +212,10 @@ class JudgedRun(Result, Tabular):
 
 
 class Setup(NamedTuple):
-    """Set-up of a run: what is planned, and under which load; `started` if memory alone was measured."""
+    """Set-up of a run: what is planned, and under which load; `started` if memory alone was measured.
+
+    `others` are further devices that the name of the device may mean.
+    """
 
     model: ModelSpec | str
     device: Hardware
@@ -225,6 +228,7 @@ class Setup(NamedTuple):
     replicas: int
     service: dict[str, Any]
     started: bool
+    others: tuple[str, ...] = ()
 
 
 @strict
@@ -239,9 +243,9 @@ def judge_run(
 ) -> JudgedRun:
     """Judge the result of a benchmark, or the start-up log of an engine, by a plan of the same set-up.
 
-    The arguments replace what the file states, or add what it lacks. A closed loop of clients is planned; random
-    arrivals, and runs with fewer than four requests per client, such as one whose requests are all there at its start,
-    are simulated; a start-up log is compared with the memory of the engine.
+    The arguments replace what the file states, or add what it lacks. A closed loop of clients is planned, also where
+    they are too few for the arrivals; random arrivals, and runs with fewer than four requests per client, such as one
+    whose requests are all there at its start, are simulated; a start-up log is compared with the memory of the engine.
 
     Parameters
     ----------
@@ -306,7 +310,7 @@ def judge_run(
 def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, replicas: int | None) -> tuple[Setup, Any]:
     """Complete the set-up of a file."""
     notes = []
-    device, count = _device(stated.get("hardware"))
+    device, count, others = _device(stated.get("hardware"))
     if isinstance(stated.get("hardware"), str) and stated["hardware"] != device.id and "hardware" in run.setting:
         notes.append(f"device {device.id} for {shown(stated['hardware'])}")
     if stated.get("model") is None:
@@ -335,8 +339,10 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     if (drafts := str(run.setting.get("speculation", "none")).lower()) not in ("none", "false"):
         notes.append(f"speculative decoding ({shown(drafts)}) of the file is left out; each step gives one token")
     load, requests = stated.get("load"), stated.get("requests")
-    clients = stated.get("clients") or (None if load or started else requests or 1)
-    if run.source == "trtllm-bench" and requests and clients == run.setting.get("clients", 0) >= requests / 2:
+    clients = stated.get("clients") or (None if load or started else requests)
+    if not (clients or load or started):
+        notes.append("the file states neither clients nor a load: as many requests at a time as fit")
+    if run.source == BENCH and requests and clients == run.setting.get("clients", 0) >= requests / 2:
         clients = requests  # the mean in flight, at least half of requests that are all there at the start
     setup = Setup(
         model=named,
@@ -350,6 +356,7 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
         replicas=copies,
         service=service,
         started=started,
+        others=others,
     )
     return setup, notes
 
@@ -373,16 +380,16 @@ def _types(stated: Mapping[str, Any], engine: str | None, notes: list[str]) -> d
     if cache in ("fp8", "int8", "nvfp4", "int4"):
         found["kv_dtype"] = cache
     elif known in ("fp8", "int8", "nvfp4", "mxfp4", "int4") and engine is not None:
-        found["kv_dtype"] = "fp8" if engine == "tensorrt-llm" else "bf16"
+        found["kv_dtype"] = "fp8" if engine in ("tensorrt-llm", BENCH) else "bf16"
     return found
 
 
-def _device(named: object) -> tuple[Hardware, int]:
-    """Find a device, and the number of them in a name such as "4xNVIDIA_L40S"; without a number 1."""
+def _device(named: object) -> tuple[Hardware, int, tuple[str, ...]]:
+    """Find a device, the number of them in a name such as "4xNVIDIA_L40S", without it 1, and others of the name."""
     if named is None:
         raise InputError("hardware: the file names no device; allowed: one, such as h100-sxm5")
     if not isinstance(named, str):
-        return as_device(named), 1  # type: ignore[arg-type]
+        return as_device(named), 1, ()  # type: ignore[arg-type]
     words = named.lower().replace("_", "-").replace(" ", "-")
     number, times, rest = words.partition("x")
     count = int(number) if times and number.isascii() and number.isdigit() and len(number) < 5 else 1
@@ -390,7 +397,9 @@ def _device(named: object) -> tuple[Hardware, int]:
     short = "-".join(word for word in words.split("-") if word and word not in BRANDS)
     family = short.partition("-")[0]
     likely = (named, short, family) if count == 1 else (short, family)
-    return as_device(next(filter(names_meant, likely), named)), count
+    name = next(filter(names_meant, likely), named)
+    device = as_device(name)
+    return device, count, tuple(other for other in names_meant(name) if other != device.id)
 
 
 def _measured(run: BenchmarkRun, setup: Setup) -> dict[str, float]:
@@ -416,6 +425,11 @@ class Planned(NamedTuple):
 def _planned(setup: Setup) -> Planned:
     if setup.started:
         return _of_memory(setup)
+    if setup.load is not None and setup.clients is not None and not _short(setup):
+        # Clients hold a request back, and do not yet count its time, while as many as their most are in flight
+        # (the semaphore of vllm/benchmarks/serve.py and of sglang/bench_serving.py).
+        held = _of_clients(setup)
+        return held if held.figures["requests_per_second"][0] <= setup.load else _simulated(setup)
     return _simulated(setup) if setup.load is not None or _short(setup) else _of_clients(setup)
 
 
@@ -426,10 +440,9 @@ def _short(setup: Setup) -> bool:
 
 
 def _of_clients(setup: Setup) -> Planned:
-    """Plan a closed loop of clients."""
-    assert setup.clients is not None
+    """Plan a closed loop of clients, or as many requests as fit."""
     count = setup.replicas * setup.layout.devices
-    clients = max(setup.clients, setup.replicas)
+    clients = None if setup.clients is None else max(setup.clients, setup.replicas)
     answer = plan(
         setup.model, setup.device, count=count, layout=setup.layout, prompt=setup.prompt, output=setup.output,
         clients=clients, **setup.service,
@@ -448,13 +461,12 @@ def _simulated(setup: Setup) -> Planned:
     requests, clients = (
         None if each is None else max(1, -(-each // setup.replicas)) for each in (setup.requests, setup.clients)
     )
-    most = None if setup.load is None else clients
     if setup.load is None:
         arrivals: dict[str, Any] = {"concurrency": clients, "requests": requests}
     else:
         arrivals = {"load": setup.load / setup.replicas, "requests": min(requests or MOST_SIMULATED, MOST_SIMULATED)}
     answer = simulate(
-        setup.model, setup.device, prompt=setup.prompt, output=setup.output, batch=most, layout=setup.layout,
+        setup.model, setup.device, prompt=setup.prompt, output=setup.output, layout=setup.layout,
         **arrivals, **setup.service,
     )  # fmt: skip
     spec = as_model(setup.model)
@@ -535,6 +547,7 @@ def _variants(setup: Setup) -> list[tuple[str, Setup]]:
     for name in ENGINES:
         if name_and_release(str(setup.service.get("engine")))[0] != name:
             found.append((f"engine {name}", using(engine=name)))
+    found += [(f"device {name}", setup._replace(device=as_device(name))) for name in setup.others]
     tensor = setup.layout.tensor_parallel
     for degree in (2 * tensor, tensor // 2):
         if degree and (setup.started or degree > tensor):

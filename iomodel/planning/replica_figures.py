@@ -54,8 +54,12 @@ def engine_host(steps: ReplicaSteps) -> Any:
 
 
 def server_host(steps: ReplicaSteps) -> Any:
-    """Compute the host time of a request before its first token, in a server and an eager framework [s]."""
-    return REQUEST + prefill_host(steps, EAGER)
+    """Compute the host time of a request before its first token, in a server and an eager framework [s].
+
+    The benchmark of an engine runs in its process, without a server.
+    """
+    engine = steps.service.engine
+    return engine_host(steps) if engine is not None and engine.tuned else REQUEST + prefill_host(steps, EAGER)
 
 
 @dataclass(frozen=True)

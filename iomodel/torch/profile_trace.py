@@ -71,8 +71,8 @@ OPERATORS = {
 }
 """Operators of attention: aten/src/ATen/native/native_functions.yaml of PyTorch, and flash_attn_interface.py of
 FlashAttention."""
-VARLEN = ("flash_attn::_flash_attn_varlen", "aten::_efficient_attention_forward")
-"""Operators whose lengths are in a tensor, which a trace does not hold."""
+VARLEN = ("flash_attn::_flash_attn_varlen", "aten::_efficient_attention_forward", "vllm::unified_attention")
+"""Operators whose lengths are in a tensor, or with the engine, which a trace does not hold."""
 SWITCHES = ("True", "False")
 
 

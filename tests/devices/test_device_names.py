@@ -21,9 +21,14 @@ REPORTED = {
     "AMD Radeon RX 7900 XTX": "rx-7900-xtx",
     "AMD Radeon AI PRO R9700": "radeon-ai-pro-r9700",
     "AMD Instinct MI300X": "mi300x",
+    "AMD Instinct MI300X VF": "mi300x",
+    "AMD Instinct MI325X OAM": "mi325x",
+    "Intel(R) Arc(TM) Pro B60 Graphics": "arc-pro-b60",
+    "NVIDIA H20-3e": "h20-141gb",
     "DGX Spark": "gb10",
     "Jetson AGX Orin 64GB": "jetson-agx-orin",
     "AMD Radeon 8060S": "strix-halo",
+    "AMD Radeon 8060S Graphics": "strix-halo",
     "M4 Max": "apple-m4-max",
     "Apple M2 Ultra": "apple-m2-ultra",
     "Arc B60": "arc-pro-b60",
@@ -31,6 +36,11 @@ REPORTED = {
     "AI PRO R9700": "radeon-ai-pro-r9700",
 }
 """Names that nvidia-smi, rocm-smi and torch.cuda.get_device_name print, or threads have, with ours."""
+
+
+def test_a_slice_of_a_device_is_not_the_device():
+    with pytest.raises(iomodel.errors.UnknownNameError, match=r"MIG 1g\.10gb"):
+        iomodel.hardware("NVIDIA A100-SXM4-80GB MIG 1g.10gb")
 
 
 MACS = {

@@ -17,7 +17,8 @@ from tests.integrations.test_audit import details, raw
 from tests.support.browser import Opened, opening
 from tests.support.inside import read_benchmark, read_csv
 
-RESULTS = Path(__file__).parents[1] / "planning" / "results"
+TESTS = Path(__file__).parents[1]
+RESULTS, REPORTS = TESTS / "planning" / "results", TESTS / "integrations" / "reports"
 READ, WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"
 SECTORS = [f"lts__t_sectors_srcunit_tex_op_{access}.sum" for access in ("read", "write")]
 COUNTERS = {
@@ -60,7 +61,8 @@ CALL = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="c
 
 def texts() -> Iterator[str]:
     """Reports, and the same with one to three places damaged."""
-    whole = [*TABLES, *(file.read_text(encoding="utf-8") for file in sorted(RESULTS.glob("*.json*")))]
+    files = (*sorted(RESULTS.glob("*.json*")), *sorted(REPORTS.glob("ncu-*.csv")))
+    whole = [*TABLES, *(file.read_text(encoding="utf-8") for file in files)]
     yield from whole
     choose = Random(4)
     for text in whole:

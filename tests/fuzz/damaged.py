@@ -45,13 +45,16 @@ class Excerpt(NamedTuple):
 def excerpts() -> Iterator[Excerpt]:
     """Yield the files under tests, and headers and configurations that tests write."""
     folders: dict[str, Callable[[Path], object]] = {
+        "planning/traces": _traces,
         "planning/results": read_benchmark,
         "integrations/reports": read_report,
         "torch/profiles": read_profile,
+        "models/files": model,
     }
-    for folder, read in {"planning/traces": _traces, **folders}.items():
+    for folder, read in folders.items():
         for file in sorted((TESTS / folder).iterdir()):
-            yield Excerpt(file.name, file.read_bytes(), read)
+            held = "safetensors" in file.name
+            yield Excerpt(file.name, file.read_bytes(), _header if held else read)
     layer = [each for each in llama_tensors() if ".0." in each[0] or "blk" not in each[0]]
     short = {**LLAMA, "tokenizer.ggml.tokens": ["a"] * 9, "llama.block_count": 1}
     experts = {name.replace("llama", "qwen3moe"): value for name, value in short.items()}

@@ -9,6 +9,7 @@ import pytest
 
 import iomodel
 from iomodel import InputError
+from iomodel.integrations.nsight.counters import together
 from iomodel.integrations.nsight.csv_report import read_csv
 from iomodel.integrations.nsight.explanations import written_bytes
 from iomodel.integrations.nsight.report_file import read_report
@@ -150,6 +151,43 @@ def test_tables_of_nvidia_are_read_alike(page: str) -> None:
     assert {each.dram_read for each in launches} == {58_731_520}
     assert {each.dram_written for each in launches} == {37_070_000}
     assert all(each.seconds == pytest.approx(41.28e-6) for each in launches if page != "rules")
+
+
+def test_labels_of_the_details_page_are_counters() -> None:
+    """A page of sections names metrics by labels; its rate of the memory is that of DRAM, 196.46 GB/s in 21.06 ms."""
+    (copy,) = read_report(REPORTS / "ncu-details-copy.csv")
+    assert copy.dram_bytes == round(196_456_177_859.63 * 21.058944e-3)
+    assert copy.seconds == pytest.approx(21.058944e-3)
+    (product,) = read_report(REPORTS / "ncu-details-cublaslt.csv")  # its throughput in per cent is no rate
+    assert (product.seconds, product.dram_bytes) == (pytest.approx(406.24e-6), None)
+
+
+def test_a_rate_and_a_time_are_bytes_of_dram() -> None:
+    counters: Counters = {"dram__bytes.sum.per_second": ("2", "Gbyte/second"), TIME: ("3", "msecond")}
+    for page in PAGES.values():
+        (found,) = read_csv(page(("f", counters)), "rate.csv")
+        assert found.dram_bytes == 6_000_000
+    both = {**counters, "dram__bytes.sum": ("7", "byte")}
+    (found,) = read_csv(details(("f", both)), "both.csv")
+    assert found.dram_bytes == 7
+    twice = together([found, found])
+    assert twice.values["dram__bytes.sum.per_second"] == 2e9  # a rate is no sum
+    assert twice.dram_bytes == 14
+
+
+def test_the_requests_of_flash_attention_on_a_gb10_are_those_of_a_public_table() -> None:
+    """cp.async leaves the use of sectors at 0, and 5 MB of local memory are beside the tensors."""
+    call = iomodel.Attention(heads=8, q_len=4096, head_dim=128, mask="causal", dtype="fp16")
+    flash = iomodel.estimate("flash2", call, "gb10")
+    calls = iomodel.testing.audit(REPORTS / "ncu-raw-gb10.csv", {"flash_fwd": flash}).calls
+    assert [each.levels[0].measured for each in calls] == [32 * (9_129_856 + 131_200)] * 2
+    assert all(each.inside for each in calls)
+    assert calls[0].explanations[0].startswith("spills: 5,242,880 B of local memory")
+
+
+def test_the_times_of_split_keys_on_a_b200_are_read() -> None:
+    launches = read_report(REPORTS / "ncu-raw-b200.csv")
+    assert [each.seconds for each in launches] == pytest.approx([395.68e-6, 397.472e-6, 11.904e-6, 12.096e-6])
 
 
 def test_a_table_of_amd_without_counters_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 from time import perf_counter
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import Attention, InputError, cost, model, plan
-from iomodel.errors import SpecError, UnknownNameError
+from iomodel.errors import IOModelError, SpecError, UnknownNameError
 from iomodel.models.weight_files import read_weights, weights_beside
 from tests.fuzz.law import answered
 from tests.support.damage import damaged
@@ -99,6 +100,36 @@ def test_experts_and_tied_tables_of_gguf(tmp_path):
     assert spec.weight_bytes() == read_weights(str(file)).bytes + 2 * vectors
     elements = sum(matrix.elements for matrix in spec.layers[0].linears(256)) + 256_000
     assert read_weights(str(file)).bytes == elements * WEIGHT_SIZE["q8_0"]
+
+
+FILES = Path(__file__).parent / "files"
+
+
+def test_the_params_of_mistral_and_meta_state_the_parameters_of_their_weights():
+    """Of Devstral the index beside them states the bytes; Meta counts 8.03 billion parameters."""
+    devstral, index = (FILES / f"devstral{name}" for name in ("-params.json", ".safetensors.index.json"))
+    stored = json.loads(index.read_text())["metadata"]
+    assert model(devstral).parameters == stored["total_parameters"]
+    assert model(devstral).weight_bytes() == stored["total_size"] == read_weights(str(index)).bytes
+    assert model(FILES / "llama-3.1-8b-params.json").parameters == model("llama-3.1-8b").parameters == 8_030_261_248
+    with pytest.raises(InputError, match="vocab_size: -1 given"):  # it is that of the tokenizer
+        model(FILES / "llama-2-70b-params.json")
+
+
+def test_a_vocabulary_in_gguf_is_no_model():
+    for name in ("llama-spm", "phi-3"):
+        with pytest.raises(InputError, match="0 in the header, none of a layer, as in a file of a vocabulary"):
+            model(FILES / f"ggml-vocab-{name}.gguf")
+    llama = read_weights(str(FILES / "ggml-vocab-llama-spm.gguf")).metadata
+    assert (llama["llama.block_count"], llama["llama.attention.head_count"]) == (32, 32)
+
+
+def test_parts_of_diffusers_and_encoders_are_refused_with_the_reason():
+    reasons = {"sd3.5-model_index": "diffusion", "sdxl-model_index": "diffusion", "sdxl-unet-config": "diffusion",
+               "bge-config": "an encoder", "bge-modules": "in config.json beside it"}  # fmt: skip
+    for name, reason in reasons.items():
+        with pytest.raises(IOModelError, match=reason):
+            model(FILES / f"{name}.json")
 
 
 CONFIG = {
@@ -197,7 +228,8 @@ DAMAGED = {
     "many texts": (gguf({}, [])[:-8] + struct.pack("<Q", 1) + text("x") + TEXTS, SpecError, "cut short"),
     "a type": (gguf(LLAMA, [("token_embd.weight", (1, 1), 99)]), SpecError, "type 99 given; allowed: q4_0"),
     "axes": (gguf(LLAMA, [("x", (1,) * 9, 0)]), SpecError, "9 axes given"),
-    "no layers": (gguf({"general.architecture": "llama"}, []), InputError, "not given"),
+    "no fields": (gguf({"general.architecture": "llama"}, [("blk.0.x", (1, 1), 0)]), InputError, "not given"),
+    "no layers": (gguf(LLAMA, [("token_embd.weight", (4096, 9), 0)]), InputError, "1 in the header, none of a layer"),
 }  # fmt: skip
 
 
@@ -254,7 +286,7 @@ def test_latents_of_a_gguf_file_are_those_of_a_config(rope, plain, value, newer,
     stated |= {f"deepseek2.attention.key_length{more}": rope + plain, f"deepseek2.attention.value_length{more}": value}
     stated |= {"deepseek2.attention.key_length": 256 + rope, "deepseek2.attention.value_length": 256} if newer else {}
     file, config = tmp_path / "tiny.gguf", tmp_path / "config.json"
-    tables = [(f"{name}.weight", (512, 1000), 30) for name in ("token_embd", "output")]
+    tables = [(f"{name}.weight", (512, 1000), 30) for name in ("token_embd", "output", "blk.0.attn_norm")]
     file.write_bytes(gguf({"general.architecture": "deepseek2", **stated}, tables))
     own = {name: number for name, (_, number) in fields.items()} | {"qk_nope_head_dim": plain, "v_head_dim": value}
     config.write_text(json.dumps({"model_type": "deepseek_v3", "vocab_size": 1000, **own}))

@@ -44,6 +44,11 @@ READ = {
         {"ttft": 1.1691594375006389, "tokens_per_device": 272.04060371365455},
     ),
     "mlperf_log_summary.txt": ({"load": 85.3}, {"ttft": 0.412345678, "tokens_per_second": 24965.47}),
+    "sglang-qwen.jsonl": (
+        {"model": "Qwen/Qwen2.5-3B-Instruct", "clients": 8, "prompt": 61, "output": 62, "memory_utilization": 0.9},
+        {"ttft": 28.385840514674783e-3, "tpot": 5.218944320881992e-3},
+    ),
+    "sglang-qwen-32.jsonl": ({"clients": 32, "requests": 100, "tensor_parallel": 1}, {"tpot": 11.949496163960834e-3}),
     "sglang.jsonl": ({"engine": "sglang", "load": 5.0, "clients": 256, "prompt": 302}, {"tpot": 11.808901276564441e-3}),
     "sglang-offline.json": ({"requests": 2000, "prompt": 313, "output": 194}, {"tokens_per_second": 1109.45}),
     "sglang-offline-printed.txt": (
@@ -51,6 +56,10 @@ READ = {
         {"requests_per_second": 5.71, "tokens_per_second": 1109.45},
     ),
     "sglang-start.log": ({"tensor_parallel": 4, "memory_utilization": 0.93}, {"kv_tokens": 367404}),
+    "mlperf-mi355x-summary.txt": (
+        {"load": 61.29},
+        {"ttft": 0.687235954, "tpot": 67.443317e-3, "tokens_per_second": 82136.08, "requests_per_second": 59.86},
+    ),
     "mlperf-mi325x-summary.txt": ({"load": 104.0}, {"ttft": 0.963332124, "requests_per_second": 99.86}),
     "mlperf-a30-summary.txt": ({}, {"ttft": 50.385872554, "tpot": 21.964703e-3, "tokens_per_second": 44.52}),
     "sglang-printed.txt": ({"engine": "sglang", "clients": 256, "prompt": 508, "output": 517}, {"tpot": 21.74e-3}),
@@ -60,7 +69,23 @@ READ = {
         {"ttft": 162.6706e-3, "tpot": 7.3272e-3, "requests_per_second": 86.5373},
     ),
     "trtllm-overview.txt": ({"requests": 5000}, {"ttft": 52.6670339, "tokens_per_second": 5530.7382}),
+    "trtllm-llama-fp8.json": (
+        {"model": "nvidia/Llama-3.1-8B-Instruct-FP8", "clients": 14812, "step_requests": 2048, "kv_dtype": "FP8"},
+        {"requests_per_second": 217.07010038476662, "tokens_per_second": 27784.972849250127},
+    ),
+    "trtllm-rtx4070ti.json": (
+        {"hardware": "NVIDIA GeForce RTX 4070 Ti", "clients": 1, "prompt": 64, "output": 40},
+        {"ttft": 15.69475855e-3, "tpot": 4.279331844871795e-3},
+    ),
     "trtllm.json": ({"kv_dtype": "FP8", "step_requests": 256, "clients": 64}, {"tokens_per_second": 6451.0}),
+    "vllm-0.25.json": (
+        {"model": "facebook/opt-125m", "clients": 2, "requests": 8, "prompt": 32, "output": 16},
+        {"ttft": 217.27289337468392e-3, "requests_per_second": 5.859229976904171},
+    ),
+    "vllm-xpu-start.log": (
+        {"engine": "vllm", "model": "Qwen/Qwen3-4B-Thinking-2507", "context": 2048, "step_tokens": 8192},
+        {"weights": 1.11 * 2**30, "kv_tokens": 561728, "requests_that_fit": 274.28},
+    ),
     "vllm-0.7-start.log": ({"engine": "vllm", "context": 4096}, {"kv_tokens": 538560, "requests_that_fit": 131.48}),
     "vllm-ernie-printed.txt": (
         {"model": "baidu/ERNIE-4.5-21B-A3B-PT", "load": 10.0, "prompt": 7997},
@@ -75,13 +100,7 @@ READ = {
     ),
     "vllm-start.log": ({"tensor_parallel": 4, "context": 40960}, {"kv_bytes": 8.11 * 2**30, "kv_tokens": 178880}),
 }
-"""Parts of the set-up and figures, read off the files by hand.
-
-Drawn in the layout of their program: aiperf, genai-perf, inferencemax, mlperf_log_summary and trtllm. AIPerf's of
-versions 0.8 and 0.10 are excerpts of artifacts in github.com/databloom/aiperf-lab-tests and
-github.com/anud18/qwen36-vllm-aiperf-benchmark; the MI325X's is that of AMD's guide to its submission 5.0 of MLPerf,
-trtllm-overview that of TensorRT-LLM's docs/source/performance/perf-overview.md.
-"""
+"""Parts of the set-up and figures, read off the files by hand; their sources are in tests/public_files.csv."""
 
 
 def test_an_answer_in_one_piece_has_no_time_to_a_first_token():
@@ -131,6 +150,47 @@ def test_a_run_with_few_requests_per_client_is_simulated(tmp_path):
         assert found == expected
         waits[requests, clients] = found["ttft"]
     assert waits[95, 24] < waits[48, None] < waits[96, None]
+
+
+def capped(tmp_path, **changed):
+    """Write a result of vLLM with a rate of arrivals and a most of clients."""
+    run = {"model_id": "llama-3.1-8b", "backend": "vllm", "request_rate": 10.0, "max_concurrency": 2, "completed": 100,
+           "total_input_tokens": 25600, "total_output_tokens": 6400, "mean_ttft_ms": 40.0, "mean_tpot_ms": 7.0,
+           "request_throughput": 3.0}  # fmt: skip
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps({**run, **changed}), encoding="utf-8")
+    return file
+
+
+def test_clients_that_are_too_few_for_the_arrivals_are_a_closed_loop(tmp_path):
+    """A client counts its time from the request that it sends, and not from the arrival that it holds back."""
+    found = {each.name: each.predicted for each in judge_run(capped(tmp_path), "h100-sxm5").figures}
+    held = plan("llama-3.1-8b", "h100-sxm5", prompt=256, output=64, clients=2, count=1, engine="vllm", layout=Layout())
+    assert found == {"ttft": held.ttft, "tpot": held.tpot, "requests_per_second": held.requests_per_second}
+    few = {each.name: each.predicted for each in judge_run(capped(tmp_path, request_rate=0.5), "h100-sxm5").figures}
+    assert few["requests_per_second"] == pytest.approx(0.5, rel=0.2)  # of 100 random arrivals
+
+
+def test_other_devices_of_a_name_are_tried(tmp_path):
+    tried = {each.change for each in judge_run(capped(tmp_path), "H100").changes}
+    assert {"device h100-pcie", "device h100-nvl"} <= tried
+    assert not any(each.change.startswith("device") for each in judge_run(capped(tmp_path), "h100-sxm5").changes)
+
+
+def test_the_benchmark_of_tensorrt_llm_has_no_server_before_the_first_token():
+    asked = {"prompt": 256, "output": 64, "clients": 1, "count": 1}
+    bench, served = (plan("llama-3.1-8b", "h100-sxm5", engine=name, **asked) for name in ("trtllm-bench", "trtllm"))
+    assert bench.ttft < served.ttft - 0.01
+    judged = judge_run(HERE / "trtllm-llama-fp8.json", "h100-sxm5")
+    assert judged.setting["engine"] == "trtllm-bench"
+
+
+def test_an_older_print_of_trtllm_bench_is_read():
+    """Release 0.16 prints the rate of output tokens as "Token Throughput"."""
+    file = HERE.parents[1] / "measured" / "judged" / "trtllm-8xh100-1024-1024-3000.txt"
+    run = read_benchmark(file)
+    assert (run.source, run.setting["tensor_parallel"], run.setting["requests"]) == ("trtllm-bench", 8, 3000)
+    assert run.measured["tokens_per_second"] == 10893.8728
 
 
 def test_a_change_that_the_run_had_is_found(tmp_path):
@@ -201,6 +261,16 @@ def test_rates_of_replicas_are_those_of_all():
     figures = {each.name: each.predicted for each in judge_run(HERE / "vllm-l40s.json").figures}
     assert figures["tokens_per_second"] == pytest.approx(270 * figures["requests_per_second"], rel=0.01)
     assert 7 < figures["requests_per_second"] <= 10
+
+
+def test_a_file_without_clients_is_planned_with_as_many_as_fit():
+    """One request at a time was assumed; the summary of MLPerf on an A30 states no load."""
+    file = HERE / "mlperf-a30-summary.txt"
+    judged = judge_run(file, "a30", model="llama-3.1-8b", prompt=512, output=128)
+    figures = {each.name: each.predicted for each in judged.figures}
+    held = plan("llama-3.1-8b", "a30", prompt=512, output=128, layout=Layout(), count=1)
+    assert figures["tokens_per_second"] == held.tokens_per_second
+    assert "the file states neither clients nor a load: as many requests at a time as fit" in judged.notes
 
 
 def test_what_is_missing_is_named(tmp_path):

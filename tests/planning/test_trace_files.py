@@ -22,27 +22,65 @@ HERE = Path(__file__).parent / "traces"
 FILES = sorted(HERE.iterdir())
 OWN = {"prefix_cache": PrefixCache()}
 READ = {
-    "azure-2023-code.csv": ([0, 0.052, 0.098189, 0.140684, 0.444994, 0.539187, 0.698571, 29.479069], 4808, 10),
-    "azure-2023-conv.csv": ([0, 4.314579], 374, 44),
-    "azure-2024-code.csv": ([0, 0.007405, 1.24007], 2162, 5),
-    "azure-2024-conv.csv": ([0, 0.007214, 86399.996041], 1452, 3),
+    "azure-2023-code.csv": ([0, 0.052, 0.098189, 0.140684, 0.444994, 0.539187, 0.698571, 1.016041], 4808, 10),
+    "azure-2023-conv.csv": ([0, 4.314579, 4.541877, 4.710427, 5.892655, 6.311529, 7.745497, 8.251431], 374, 44),
+    "azure-2024-code.csv": (
+        [
+            0,
+            0.007405,
+            0.012384,
+            0.027915,
+            0.07396,
+            *(604799 + np.array([876559, 915337, 918514, 918768, 919571]) / 1e6),
+        ],
+        2162,
+        5,
+    ),
+    "azure-2024-conv.csv": (
+        [
+            0,
+            0.04052,
+            0.156825,
+            0.157769,
+            0.247116,
+            *(604799 + np.array([758640, 788915, 907882, 924061, 994297]) / 1e6),
+        ],
+        1452,
+        3,
+    ),
     "mooncake-conversation.jsonl": ([0, 0, 3, 3, 5.999, 9], 6758, 500),
+    "mooncake-synthetic.jsonl": ([0, 1.94, 2.246, 2.695, 2.908, 3.768, 3.856, 4.763], 28, 445),
     "mooncake-tool.jsonl": ([0, 1.5, 4.5], 1100, 20),
     "burstgpt-1.csv": ([0, 40, 113], 472, 18),
-    "burstgpt-3.csv": ([0, 4.5], 64, 12),
+    "burstgpt-3.csv": ([0, 51, 82, 144], 906, 446),
     "sharegpt.json": (None, 18, 15),
+    "sharegpt-fastchat.json": (None, 3, 25),
+    "sharegpt-tools.json": (None, 22, 20),
     "sharegpt-lengths.jsonl": (None, 58, 210),
     "vllm-detailed.json": ([0, 0.4831, 1.7846], 512, 128),
+    "vllm-detailed-h100.json": (None, 921, 170),
+    "vllm-detailed-h100-fp8.json": (None, 465, 256),
     "vllm-custom.jsonl": (None, 8, 10),
     "sglang-details.jsonl": (None, 4, 3),
     "sglang-mooncake.jsonl": ([0, 3.053], 900, 52),
     "aiperf-records.jsonl": ([0, 1], 550, 9),
     "aiperf-records-0.8.jsonl": ([0, 22.6426425, 43.64065289], 9, 6),
     "aiperf-trace.jsonl": ([0, 10.535], 655, 52),
+    "guidellm-0.2.json": ([0], 257, 128),
     "guidellm-0.3.json": ([0, 0.5], 256, 128),
+    "guidellm-0.5.json": ([0, 0.0012211], 133, 1024),
     "guidellm-start.json": ([0, 0.5], 1000, 100),
 }
-"""Arrivals [s], and the first prompt and output, read off the files by hand."""
+"""Arrivals [s], and the first prompt and output, read off the files by hand; their sources are in
+tests/public_files.csv."""
+
+
+def test_dates_with_and_without_fractions_are_read_in_one_file(tmp_path):
+    """The notebook of Azure's traces of 2024 names both: the second is a whole one."""
+    file = tmp_path / "azure.csv"
+    rows = ["2024-05-12 00:00:00.001163+00:00,1452,3", "2024-05-12 00:00:01+00:00,584,7"]
+    file.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows]), encoding="utf-8")
+    assert read_trace(file, timed=True).columns["arrival"] == pytest.approx([0, 0.998837])
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -213,7 +251,14 @@ def test_columns_parsed_at_once_are_those_of_the_rows(suffix, road, data, tmp_pa
         assert columns() == at_once
 
 
-DECODED = ["aiperf-trace", "mooncake-conversation", "mooncake-tool", "sglang-mooncake", "sharegpt-lengths"]
+DECODED = [
+    "aiperf-trace",
+    "mooncake-conversation",
+    "mooncake-synthetic",
+    "mooncake-tool",
+    "sglang-mooncake",
+    "sharegpt-lengths",
+]
 
 
 @pytest.mark.parametrize("name", DECODED)

@@ -17,9 +17,10 @@ from tests.support.inside import main
 
 HERE = Path(__file__).parent / "profiles"
 FILES = sorted(HERE.iterdir())
-"""Excerpts in the layout that Kineto writes (libkineto/src/output_json.cpp; test/inductor/test_analysis.py of PyTorch).
-The three times of the first are those of a public benchmark of scaled_dot_product_attention on a GB10 with torch 2.9;
-those of FlashAttention's own operators have the positions of flash_attn_interface.py and drawn times."""
+"""Excerpts of public traces (tests/public_files.csv), and two in the layout that Kineto writes
+(libkineto/src/output_json.cpp; test/inductor/test_analysis.py of PyTorch). The three times of sdpa-gb10.json are those
+of a public benchmark of scaled_dot_product_attention on a GB10 with torch 2.9; FlashAttention's own operators have the
+positions of flash_attn_interface.py and drawn times."""
 GB10, LIBRARY = HERE / "sdpa-gb10.json", HERE / "flash-attn-a100.json"
 
 
@@ -72,6 +73,40 @@ def test_a_window_and_a_kernel_that_is_not_on_file(tmp_path):
     (call,) = (call for call in judged.calls if call.workload.direction == "forward")
     assert (call.workload.mask.left, call.workload.mask.right) == (127, 0)
     assert judged.notes[0].endswith(f"is not on file; timed as {call.implementation}")
+
+
+def test_public_traces_of_an_h100_and_an_mi300x_are_judged():
+    """Qwen1.5 0.5B on an H100, where its 24 calls take 113.8 us each, and in a virtual machine with an MI300X."""
+    (call,) = judge_profile(HERE / "sdpa-h100-qwen.json").calls
+    wanted = Attention(batch=16, heads=16, q_len=559, head_dim=64, mask="causal", dtype="bf16")
+    assert (call.workload, call.count, call.implementation) == (wanted, 2, "flash-attention-2")
+    assert call.measured == pytest.approx(114e-6, rel=0.01)
+    virtual = judge_profile(HERE / "sdpa-mi300x-vf.json")
+    assert (virtual.hardware, virtual.calls[0].workload) == ("mi300x", wanted)
+    assert virtual.calls[0].measured == pytest.approx(140.9e-6, rel=1e-3)
+    (compiled,) = judge_profile(HERE / "compiled-mi300x.json").calls
+    assert compiled.measured == pytest.approx(3683.5e-6, rel=1e-3)
+    assert compiled.workload == Attention(batch=8, heads=16, q_len=4096, head_dim=128, dtype="bf16")
+
+
+def test_a_kernel_on_file_stands_for_an_unknown_one_before_an_idealised_one(tmp_path):
+    """On an MI300X an idealised schedule is faster than Composable Kernel's at 77 rows, and was taken."""
+
+    def edit(event):
+        arguments = event.get("args", {})
+        for shape in arguments.get("Input Dims", [])[:3]:
+            shape[:] = [1, 20, 77, 64]
+        arguments.get("Concrete Inputs", [0] * 5)[4:5] = ["True"]
+
+    (call,) = judge_profile(changed(HERE / "compiled-mi300x.json", edit, tmp_path)).calls
+    assert call.implementation == "ck"
+
+
+def test_attention_of_an_engine_has_its_lengths_elsewhere(tmp_path):
+    file = changed(GB10, lambda event: event.update(name=event["name"].replace("aten::scaled_dot_product_attention",
+                   "vllm::unified_attention_with_output")), tmp_path)  # fmt: skip
+    with pytest.raises(InputError, match="'vllm::unified_attention_with_output': lengths are in a tensor"):
+        judge_profile(file)
 
 
 @pytest.mark.parametrize("key", ["correlation", "External id"])

@@ -79,6 +79,7 @@ class Reports {
         for (const i of measured) this.keep(values, header[i], cells[i], units[i], commas);
       });
     }
+    launches.forEach(({ values }) => this.addBytes(values));
     if (!launches.length) throw new ReportError("no kernel found below the header; the file may be cut short");
     const last = launches.at(-1), others = launches.slice(0, -1);
     const lacking = others.length && Object.keys(others[0].values).filter((name) => !has(last.values, name) && others.every((one) => has(one.values, name))).sort()[0];
@@ -87,8 +88,15 @@ class Reports {
   }
 
   keep(values, metric, text, unit, commas) {
-    const number = this.number(text, unit, commas);
-    if (metric && number !== null) values[metric] = number;
+    const number = this.number(text, unit, commas), { labels } = this.data.counters;
+    const [counter, units] = has(labels, metric) ? labels[metric] : [metric, []];
+    if (metric && number !== null) values[units.includes(unit.trim()) ? counter : metric] = number;
+  }
+
+  // The bytes of DRAM that a rate and a time state, where the bytes themselves are not reported.
+  addBytes(values) {
+    const { rate, duration, bytes: { dram: [dram] } } = this.data.counters, time = duration.find((name) => has(values, name));
+    if (time && has(values, rate) && !has(values, dram)) values[dram] = values[rate] * values[time];
   }
 
   // True if decimals follow a comma, as with the settings of French or German.
@@ -100,13 +108,13 @@ class Reports {
 
   // A number in base units; null for a text that is none.
   number(value, unit, commas) {
-    const { prefixes, times, largest } = this.data.counters;
+    const { prefixes, scales, largest } = this.data.counters;
     let text = value.trim();
     if (commas && this.comma.test(text)) text = text.replace(/\s/g, "").replaceAll(".", "").replace(",", ".");
     if (!this.whole.test(text)) return null;
     const number = Number(text.replaceAll(",", "")), stem = unit.trim();
     if (Math.abs(number) > largest) return null;
-    if (has(times, stem)) return number * times[stem];
+    if (has(scales, stem)) return number * scales[stem];
     const suffix = ["byte", "sector"].find((one) => stem.endsWith(one) && has(prefixes, stem.slice(0, -one.length)));
     return suffix ? number * prefixes[stem.slice(0, -suffix.length)] : number;
   }
@@ -148,7 +156,7 @@ class Reports {
 
   // The set-up of a file: mean lengths of totals, whole numbers, names.
   settings(setting) {
-    const { counted, most } = this.data, read = {}, done = this.figure(setting.requests ?? null);
+    const { counted, real, most } = this.data, read = {}, done = this.figure(setting.requests ?? null);
     for (const [name, total] of [["prompt", setting.tokens_in], ["output", setting.tokens_out]]) {
       const tokens = this.figure(total ?? null);
       if (tokens && done >= 1) read[name] = Math.max(1, Math.round(tokens / done));
@@ -156,8 +164,8 @@ class Reports {
     for (const [name, entry] of Object.entries(setting)) {
       const value = Array.isArray(entry) && entry.length ? entry[0] : entry, number = this.figure(value);
       if (counted.includes(name) && number !== null && number >= 0.5 && number < most) read[name] ??= Math.round(number);
-      else if (["load", "memory_utilization"].includes(name) && number !== null && number > 0 && number < most) read[name] = number;
-      else if (typeof value === "string" && value && !counted.includes(name) && value.length < 500) read[name] = value;
+      else if (real.includes(name) && number !== null && number > 0 && number < most) read[name] = number;
+      else if (typeof value === "string" && value && ![...counted, ...real].includes(name) && value.length < 500) read[name] = value;
     }
     return read;
   }

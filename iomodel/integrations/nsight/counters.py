@@ -6,7 +6,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from iomodel.common.counter_names import BYTES, COMMA, DURATION, L2, LARGEST, LOCAL, PREFIXES, SECTOR, TIMES, WHOLE
+from iomodel.common.counter_names import (
+    BYTES,
+    COMMA,
+    DURATION,
+    L2,
+    LABELS,
+    LARGEST,
+    LOCAL,
+    PREFIXES,
+    RATE,
+    RATES,
+    SECTOR,
+    TIMES,
+    WHOLE,
+)
 from iomodel.common.frozen_dict import FrozenDict
 
 SPACES = re.compile(r"\s")
@@ -88,6 +102,24 @@ class KernelCounters:
         return None if number is None else SECTOR * number
 
 
+def counter_of(metric: str, unit: str) -> str:
+    """Return the counter behind a label of the details page; any other name is that of a counter.
+
+    >>> counter_of("Memory Throughput", "Gbyte/s"), counter_of("Memory Throughput", "%")
+    ('dram__bytes.sum.per_second', 'Memory Throughput')
+    """
+    counter, units = LABELS.get(metric, (metric, {}))
+    return counter if unit.strip() in units else metric
+
+
+def with_bytes(values: Mapping[str, float]) -> FrozenDict[str, float]:
+    """Add the bytes of DRAM that a rate and a time state, where the bytes themselves are not reported."""
+    seconds = next((values[name] for name in DURATION if name in values), None)
+    if seconds is None or RATE not in values or BYTES["dram"][0] in values:
+        return FrozenDict(values)
+    return FrozenDict({**values, BYTES["dram"][0]: values[RATE] * seconds})
+
+
 def together(launches: list[KernelCounters]) -> KernelCounters:
     """Add up the launches of one call; the use of sectors is that of the launch with the longest duration."""
     if len(launches) == 1:
@@ -95,7 +127,8 @@ def together(launches: list[KernelCounters]) -> KernelCounters:
     longest = max(launches, key=lambda each: each.seconds or 0.0)
     names = [name for name in launches[0].values if all(name in each.values for each in launches)]
     sums = {
-        name: sum(each.values[name] for each in launches) if ".sum" in name else longest.values[name] for name in names
+        name: sum(each.values[name] for each in launches) if name.endswith(".sum") else longest.values[name]
+        for name in names
     }
     return KernelCounters(longest.kernel, ", ".join(each.launch for each in launches), FrozenDict(sums))
 
@@ -113,7 +146,7 @@ def has_decimal_commas(values: Iterable[str]) -> bool:
 
 
 def in_base_units(value: str, unit: str, commas: bool = False) -> float | None:
-    """Read a number with its unit: bytes in B, times in s; None for a text that is no number.
+    """Read a number with its unit: bytes in B, times in s, rates in B/s; None for a text that is no number.
 
     With `commas`, decimals follow a comma, and points or spaces divide thousands.
 
@@ -131,8 +164,8 @@ def in_base_units(value: str, unit: str, commas: bool = False) -> float | None:
     if abs(number) > LARGEST:
         return None
     stem = unit.strip()
-    if stem in TIMES:
-        return number * TIMES[stem]
+    if stem in TIMES or stem in RATES:
+        return number * (TIMES | RATES)[stem]
     if stem.endswith("byte") and stem[:-4] in PREFIXES:
         return number * PREFIXES[stem[:-4]]
     if stem.endswith("sector") and stem[:-6] in PREFIXES:

@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from iomodel.common.counter_names import LAUNCH, METRIC, MOST, NAME
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown, shown_name
-from iomodel.integrations.nsight.counters import KernelCounters, has_decimal_commas, in_base_units
+from iomodel.integrations.nsight.counters import (
+    KernelCounters,
+    counter_of,
+    has_decimal_commas,
+    in_base_units,
+    with_bytes,
+)
 
 OTHER_NAMES = ("KernelName", "Kernel_Name")
 """Columns with the names of kernels: of rocprof; of rocprofv3 and Omniperf."""
@@ -147,8 +153,8 @@ def _by_rows(body: list[list[str]], header: list[str]) -> list[KernelCounters]:
         values = launches.setdefault(("0" if launch is None else cells[launch], cells[name]), {})
         number = in_base_units(cells[value], cells[unit], commas)
         if cells[metric] and number is not None:
-            values[cells[metric]] = number
-    return [KernelCounters(kernel, each, FrozenDict(values)) for (each, kernel), values in launches.items()]
+            values[counter_of(cells[metric], cells[unit])] = number
+    return [KernelCounters(kernel, each, with_bytes(values)) for (each, kernel), values in launches.items()]
 
 
 def _by_columns(body: list[list[str]], header: list[str]) -> list[KernelCounters]:
@@ -166,6 +172,6 @@ def _by_columns(body: list[list[str]], header: list[str]) -> list[KernelCounters
             if "__" in metric and (number := in_base_units(value, unit, commas)) is not None
         }
         launches.append(
-            KernelCounters(cells[name], str(place) if launch is None else cells[launch], FrozenDict(numbers))
+            KernelCounters(cells[name], str(place) if launch is None else cells[launch], with_bytes(numbers))
         )
     return launches

@@ -9,7 +9,7 @@ from pathlib import Path
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.integrations.nsight.binary_report import read_launches
-from iomodel.integrations.nsight.counters import KernelCounters, in_base_units
+from iomodel.integrations.nsight.counters import KernelCounters, in_base_units, with_bytes
 from iomodel.integrations.nsight.csv_report import read_csv
 
 ENDINGS = (".ncu-rep", ".ncu-repz")
@@ -66,4 +66,4 @@ def _read_binary(path: Path) -> list[KernelCounters]:
 
 def _in_base_units(counters: Mapping[str, tuple[float, str]]) -> FrozenDict[str, float]:
     values = {name: in_base_units(repr(value), unit) for name, (value, unit) in counters.items()}
-    return FrozenDict({name: value for name, value in values.items() if value is not None})
+    return with_bytes({name: value for name, value in values.items() if value is not None})

@@ -251,7 +251,8 @@ def _check_memory(service: Service, device: Hardware, arriving: Requests, need: 
 def _assumed(host: float, service: Service) -> tuple[str, ...]:
     engine, drafts, groups = service.engine, service.speculation, service.layout.data_parallel
     alike = (f"{groups} groups of ranks take requests in turn and are alike: one is simulated",) if groups > 1 else ()
-    waited = () if engine is None else (f"host and server before the first token as under {engine.name}",)
+    where = "host" if engine is not None and engine.tuned else "host and server"
+    waited = () if engine is None else (f"{where} before the first token as under {engine.name}",)
     accepted = (
         () if drafts is None else ("each draft is accepted independently; a request grows evenly with its steps",)
     )
