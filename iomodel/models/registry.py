@@ -72,6 +72,8 @@ SAME_SHAPE = {
     "deepseek-r1-distill-qwen-14b": "qwen2.5-14b",
     "deepseek-r1-distill-qwen-32b": "qwen2.5-32b",
     "qwq-32b": "qwen2.5-32b",
+    "mistral-small-3.1-24b": "mistral-small-24b",
+    "mistral-small-3.2-24b": "mistral-small-24b",
     "qwen3-coder-30b-a3b": "qwen3-30b-a3b",
     "qwen3-coder-480b": "qwen3-480b-a35b",
     "qwen3-coder-480b-a35b": "qwen3-480b-a35b",
