@@ -87,7 +87,9 @@ class Model(BaseModel, PlainData):
         """Return the fields, those given by position under their names."""
         kind, names = type(self).__name__, type(self).by_position
         if len(values) > len(names):
-            allowed = f"{len(names)} ({', '.join(names)})" if names else "fields by name"
+            required = [f"{name}=..." for name, field in type(self).model_fields.items() if field.is_required()]
+            by_name = f"fields by name, as {kind}({', '.join(required)})" if required else "fields by name"
+            allowed = f"{len(names)} ({', '.join(names)})" if names else by_name
             raise InputError(f"{kind}: {len(values)} values given; allowed: {allowed}")
         placed = dict(zip(names, values, strict=False))
         for name in placed.keys() & data.keys():

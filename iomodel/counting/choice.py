@@ -55,11 +55,11 @@ def split_choice(
     known = known_options([algorithm]) if apart else {}
     chosen = {name: _switch(mixed.pop(name), known[name]) for name in apart if name in known}
     moved = bool(chosen)
-    _once(chosen, others)
+    once(chosen, others)
     if isinstance(tiles, ChosenTiles):
         chosen = {**tiles.chosen, **chosen}
     flat = {name: options[name] for name in options if name in by_name}
-    _once(mixed, flat)
+    once(mixed, flat)
     mixed |= flat
     return (mixed if mixed or (given is not None and not moved) else None), {**chosen, **others}
 
@@ -69,7 +69,8 @@ def _switch(value: Any, default: Any) -> Any:
     return bool(value) if isinstance(default, bool) and type(value) is int and value in (0, 1) else value
 
 
-def _once(inside: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+def once(inside: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+    """Raise InputError for a name with one value in a mapping of tiles and another beside it."""
     for name in inside.keys() & beside.keys():
         if inside[name] is not beside[name] and shown(inside[name]) != shown(beside[name]):
             raise InputError(

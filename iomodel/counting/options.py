@@ -10,7 +10,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownKeywordError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import OPTIONS
+from iomodel.nests.alphabet import OPTIONS, TILE_NAMES
 from iomodel.nests.feature_names import APART, AS_WRITTEN, WORDS, default_of
 
 
@@ -34,7 +34,9 @@ def check_options(
             _check_written(declaration, name, value, written)
             continue
         if name not in allowed:
-            raise UnknownKeywordError(f"option of {declaration.name}", name, [*allowed, *written])
+            tiles = QUERY_TILES if declaration.answers == "attention" else TILE_NAMES
+            likely = [*allowed, *written, *tiles]
+            raise UnknownKeywordError(f"option of {declaration.name}", name, [*allowed, *written], likely)
         if name in NUMBERS:
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
@@ -109,6 +111,8 @@ def _written_names(declaration: Algorithm, direction: str | None) -> Iterable[st
     return (name for each in directions for name in declaration.written(each))
 
 
+QUERY_TILES = ("block_q", "block_kv")
+"""Tiles of attention, which a tile of another name may mean."""
 NUMBERS = frozenset(entry.name for entry in OPTIONS)
 """Numeric options, which enter a formula as symbols."""
 

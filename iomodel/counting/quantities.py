@@ -87,4 +87,8 @@ def unit_of(name: str) -> str:
 def table_rows(counts: Any) -> list[tuple[str, str, str]]:
     """Return label, value and unit of each quantity of a cost that tables list."""
     values = [(entry, getattr(counts, name)) for name, entry in QUANTITIES.items() if entry.listed != "never"]
-    return [(entry.label, f"{value:,}", entry.unit) for entry, value in values if value or entry.listed == "always"]
+    rows = [(entry.label, f"{value:,}", entry.unit) for entry, value in values if value or entry.listed == "always"]
+    added = QUANTITIES["atomics"].label  # to accumulators in fp32
+    return [
+        (name, n, f"{unit} = {4 * counts.atomics:,} B each way" if name == added else unit) for name, n, unit in rows
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,14 +99,22 @@ class RankCalls:
     @property
     def busiest(self) -> int:
         """The rank whose calls see most pairs; of several, the last."""
-        if self.schedule.any_mask:
-            return self.ranks - 1
-        pairs = np.zeros(self.ranks, dtype=object)
-        for piece in self.pieces:
+        return self.ranks - 1 - int(np.argmax(self._pairs[::-1]))
+
+    @property
+    def share(self) -> float:
+        """Pairs that the busiest rank sees, over those of a mean rank [-]."""
+        return float(self._pairs.max() * self.ranks / self._pairs.sum())
+
+    @cached_property
+    def _pairs(self) -> Any:
+        """Pairs that the calls of each rank see; all alike where ranks divide heads."""
+        pairs = np.full(self.ranks, int(self.schedule.any_mask), dtype=object)
+        for piece in () if self.schedule.any_mask else self.pieces:
             q, k = (self._of_ranks(piece.sizes[axis]) for axis in (N_q, N_k))
             unseen = q * (q - 1) // 2 if piece.mask == "causal" else 0
             pairs = pairs + self._of_ranks(piece.times) * (q * k - unseen)
-        return self.ranks - 1 - int(np.argmax(pairs[::-1]))
+        return pairs
 
     def _of_ranks(self, formula: Expr) -> Any:
         """Evaluate a formula at every rank."""

@@ -94,6 +94,16 @@ def without_tiles(algorithm: AlgorithmLike, workload: Workload, **options: Any) 
     )
 
 
+def inputs_beside(algorithm: AlgorithmLike, workload: Workload, **options: Any) -> Mapping[str, int]:
+    """Measure the inputs of a call that its compulsory traffic leaves out, such as a bias [B].
+
+    >>> from iomodel import Attention
+    >>> inputs_beside("flash2", Attention(heads=2, q_len=64, head_dim=64, bias=True))
+    {'bias': 16384}
+    """
+    return _beside(BoundCall.bind(algorithm, workload, options))
+
+
 def _of_keys(bound: BoundCall, least: Bound) -> int | None:
     """Compute the compulsory bytes of K and V, which twice as many query heads of each leave as they are."""
     call = bound.workload

@@ -208,6 +208,8 @@ def _edited(wanted: str, names: Sequence[str]) -> list[str]:
 
     >>> _edited("rtx4090ti", ["rtx4070ti", "rtx4090"]), _edited("gpt9", ["gpt2", "gemma"])
     (['rtx4090', 'rtx4070ti'], ['gpt2'])
+    >>> _edited("mi400", ["m1", "mi300x", "mi325x"])
+    ['mi300x', 'mi325x']
     """
     most = 2 if len(wanted) >= LONG else int(len(wanted) > SHORT)
     begun = [name for name in names if len(name) > SHORT and _continues(wanted, name)]
@@ -216,8 +218,13 @@ def _edited(wanted: str, names: Sequence[str]) -> list[str]:
         least = min(filter(None, edits.values()), default=None)
         if least:
             return list(dict.fromkeys((*begun, *(name for name, count in edits.items() if count == least))))
-    stem = wanted.rstrip("0123456789")
-    return begun or [name for name in names if stem and stem == name.rstrip("0123456789")]
+    stem = _stem(wanted) if wanted.isalnum() else ""
+    return begun or [name for name in names if len(stem) > 1 and stem == _stem(name) != name]
+
+
+def _stem(name: str) -> str:
+    """Return what stands before the first digit of a name; the whole of a name without one."""
+    return name[: next((place for place, letter in enumerate(name) if letter.isdigit()), len(name))]
 
 
 def _continues(wanted: str, name: str) -> bool:

@@ -206,7 +206,7 @@ COMMANDS = {
 """Words that mean the same as a command."""
 ABSENT = {
     "fp4 float4 e2m1 mxfp4 nvfp4 int4": "4-bit types are those of K and V (kv_dtype) and of weights (weight_dtype)",
-    "gpt3 gpt4 bert t5": "this model is not on file",
+    "gpt4 bert t5": "this model is not on file",
     "orin_nx orin_nano jetson_orin_nx jetson_orin_nano jetson_nano xavier jetson_thor": "this device is not on file",
     "ngl n_gpu_layers gpu_layers": "a plan has every layer on the GPU",
     "no_cuda verbose quiet debug log_level": "an answer depends on none",

@@ -72,6 +72,11 @@ SAME_SHAPE = {
     "deepseek-r1-distill-qwen-14b": "qwen2.5-14b",
     "deepseek-r1-distill-qwen-32b": "qwen2.5-32b",
     "qwq-32b": "qwen2.5-32b",
+    "mistral-small-3.1-24b": "mistral-small-24b",
+    "mistral-small-3.2-24b": "mistral-small-24b",
+    "qwen3-coder-30b-a3b": "qwen3-30b-a3b",
+    "qwen3-coder-480b": "qwen3-480b-a35b",
+    "qwen3-coder-480b-a35b": "qwen3-480b-a35b",
     "llama-4-scout-17b-16e": "llama-4-scout",
     "llama-4-maverick-17b-128e": "llama-4-maverick",
 }
@@ -189,7 +194,7 @@ def known_as(name: str) -> tuple[str | None, str | None]:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    listing = f"{LISTING}; any other model is planned by the path of its config.json"
+    listing = f"{_listing(name)}; any other model is planned by the path of its config.json"
     place = place_of(name, "model")
     return UnknownNameError("model", name, list_models(), _likely(name), listing=listing, place=place)
 
@@ -200,12 +205,29 @@ def _likely(given: str) -> list[str]:
     >>> _likely("llama-2-3b"), _likely("llama-2-9b"), _likely("Meta-Llama-3-8B")
     (['llama-3.2-3b'], [], ['llama-3-8b'])
     """
-    words, versions, sizes = _told(given)
-    told = {name: _told(name) for name in list_models()}
-    kin = {name: each for name, each in told.items() if get_close_matches(each[0][0], words, n=1, cutoff=0.75)}
+    kin, versions, sizes = _kin(given)
     sized = {name: own for name, (_, own, held) in kin.items() if sizes <= held}
     dated = [name for name, own in sized.items() if not (sizes and versions and own) or versions[0] == own[0]]
     return dated or [*sized]
+
+
+def _kin(given: str) -> tuple[dict[str, tuple[list[str], list[str], set[str]]], list[str], set[str]]:
+    """Split the names of the models of a family, and return the version and the sizes that a name states."""
+    words, versions, sizes = _told(given)
+    told = {name: _told(name) for name in list_models()}
+    near = {name: each for name, each in told.items() if get_close_matches(each[0][0], words, n=1, cutoff=0.75)}
+    return near, versions, sizes
+
+
+def _listing(given: str) -> str:
+    """Name the listings of models, and the models of the family and version of an unknown name.
+
+    >>> _listing("llama-3.1-9b")
+    "iomodel.list_models() or 'iomodel model', of this version llama-3.1-405b, llama-3.1-70b, llama-3.1-8b"
+    """
+    kin, versions, _ = _kin(given)
+    same = [name for name, (_, own, _) in kin.items() if versions and own[:1] == versions[:1]]
+    return f"{LISTING}, of this version {', '.join(same)}" if same else LISTING
 
 
 def _told(name: str) -> tuple[list[str], list[str], set[str]]:
@@ -217,7 +239,7 @@ def _told(name: str) -> tuple[list[str], list[str], set[str]]:
 def _on_hub(name: str) -> UnknownNameError:
     """Build the error for the name of a model on a hub, of which nothing is fetched."""
     config = f"the path of the file behind https://huggingface.co/{name}/raw/main/config.json, which is not fetched"
-    return UnknownNameError("model", name, list_models(), _likely(name), listing=f"{LISTING}, or {config}")
+    return UnknownNameError("model", name, list_models(), _likely(name), listing=f"{_listing(name)}, or {config}")
 
 
 @cache

@@ -49,6 +49,8 @@ class Check(Deferred, Result):
 
     Attributes
     ----------
+    hardware : str
+        Name of the device.
     fits : bool
         True if no resource is exceeded.
     resources : mapping of name to Resource
@@ -74,9 +76,12 @@ class Check(Deferred, Result):
         or the largest half, quarter and so on of a tile.
     """
 
+    derived = ("device",)
+    renamed = FrozenDict(device=("hardware", ".hardware"))
+
     algorithm: str
     workload: Annotated[Any, Workload]
-    device: str
+    hardware: str
     tiles: Mapping[str, int]
     residency: str
     fits: bool
@@ -110,7 +115,7 @@ class Check(Deferred, Result):
     def headline(self) -> str:
         """Return the answer in a few words."""
         verdict = "fits" if self.fits else f"does not fit, {self.binding}"
-        return f"{self.algorithm} on {self.device}: {choice_text(self.tiles)}, {verdict}"
+        return f"{self.algorithm} on {self.hardware}: {choice_text(self.tiles)}, {verdict}"
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
@@ -121,7 +126,7 @@ class Check(Deferred, Result):
             *self.resource_rows(),
             ("binding", Mark(self.binding, LIMIT), ""),
         ]
-        title = f"{kernels_title(self.algorithm, self.implementation)}: {sizes_text(self.tiles)} on {self.device}"
+        title = f"{kernels_title(self.algorithm, self.implementation)}: {sizes_text(self.tiles)} on {self.hardware}"
         notes = [f"does not fit: {other}" for other in self.others]
         notes += [f"fits: {sizes_text(tiles)}" for tiles in self.nearest]
         return [Table(title, ("", ">value", "unit"), rows, notes)]
@@ -196,7 +201,7 @@ def in_memory(algorithm: AlgorithmLike, call: Workload, device: Hardware, cost: 
     """Check tiles whose live data share one memory."""
     layout = no_kernel(algorithm, call, device) if assumed else TEXTBOOK.title
     fit = in_one_memory(device, cost.footprint_bytes)
-    return check_of(algorithm, call, device.name, cost.tiles, layout, fit)
+    return check_of(algorithm, call, device.label, cost.tiles, layout, fit)
 
 
 def off_steps(placement: Placement, launch: Launch, tiles: Mapping[str, int]) -> str:
@@ -259,11 +264,16 @@ def checked(
     query, key = (sizes[name] for name in placement.tiles)
     tiles = {**sizes, "warps": launch.warps, "stages": launch.stages}
     fit = placement.fit(query, key, launch)
-    return check_of(algorithm, workload, placement.device.label, tiles, launch.residency.title, fit)
+    return check_of(algorithm, workload, placement.device.id, tiles, launch.residency.title, fit)
 
 
 def check_of(
-    algorithm: AlgorithmLike, workload: Workload, device: str, tiles: Mapping[str, int], layout: str, fit: BlockFit
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    device: str,
+    tiles: Mapping[str, int],
+    layout: str,
+    fit: BlockFit,
 ) -> Check:
     """Return the check of tiles from the resources that they take."""
     resources = {name: Resource(used, fit.limits[name], fit.units[name]) for name, used in fit.used.items()}
@@ -293,5 +303,5 @@ def check_layer(
     place = next((name for name in fit.used if name != "shared memory"), "shared memory")
     layout = f"sums in {place}, {stages} buffers of a slice of either operand"
     warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
-    outcome = check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)
+    outcome = check_of(algorithm, layer, device.label, {**sizes, "warps": warps, "stages": stages}, layout, fit)
     return replace(outcome, implementation=find_algorithm(algorithm).implementations[0].name)

@@ -22,6 +22,7 @@ class DeviceLimits:
     """Figures of a device that determine feasibility."""
 
     label: str
+    id: str
     shared_per_block: int
     shared_per_sm: int
     shared_reserved: int
@@ -94,6 +95,7 @@ def device_of(hardware: Hardware) -> DeviceLimits:
     sram, limits, mma, tensor = "memory.sram", "limits", "compute.mma", "memory.accumulator"
     return DeviceLimits(
         label=hardware.name,
+        id=hardware.label,
         shared_per_block=figure(f"{sram}.per_block"),
         shared_per_sm=figure(f"{sram}.per_sm"),
         shared_reserved=figure(f"{sram}.reserved_per_block"),

@@ -136,6 +136,7 @@ def _work(calls: RankCalls, clock: AttentionClock | None, layout: Layout, parame
         messages=sum(calls.tensors(messages.messages, rank).values()),
         shard_bytes=max(calls.bytes_of(calls.shards)),
         buffer_bytes=max(calls.bytes_of(messages.buffers)),
+        share=calls.share,
         blocks=blocks,
         attention_seconds=None if times is None else times.attention,
         message_seconds=None if times is None else times.messages,

@@ -41,6 +41,8 @@ class RankWork(Record):
         Messages that leave each rank [-].
     shard_bytes, buffer_bytes : int
         Q, K, V and O of the rank with most rows; what any one rank reserves for rows of others [B].
+    share : float
+        Pairs that this rank sees, over those of a mean rank [-].
     blocks : tuple of Block
         Calls of attention of the rank, in the order in which they run.
     attention_seconds, message_seconds, seconds : float or None
@@ -56,6 +58,7 @@ class RankWork(Record):
     received_bytes: int
     messages: int = field(metadata=column(">messages", ","))
     shard_bytes: int
+    share: float = field(metadata=column(">work over the mean", ".2f"))
     buffer_bytes: int = field(metadata=column(">buffers [B]", ","))
     blocks: tuple[Block, ...]
     attention_seconds: float | None = field(metadata=column(">attention", seconds))
@@ -116,7 +119,7 @@ class ContextParallel(Result, Tabular):
         device = "" if self.hardware is None else f" x {self.hardware.name}"
         title = f"Attention of {self.workload.q_len:,} tokens among {self.ranks:,}{device}, the busiest rank of each"
         timed = () if self.hardware is None else ("attention_seconds", "message_seconds", "seconds")
-        names = ("method", "sharding", "sent_bytes", "messages", "buffer_bytes", *timed)
+        names = ("method", "sharding", "share", "sent_bytes", "messages", "buffer_bytes", *timed)
         best = self.fastest or self.fewest_bytes
         table = Table.of(title, RankWork, self.methods, [f"{name}: {why}" for name, why in self.refused.items()], names)
         marked = [[Mark(cell, ANSWER) if cell == best else cell for cell in row] for row in table.rows]

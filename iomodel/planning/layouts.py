@@ -130,18 +130,18 @@ def _divides_experts(model: ModelSpec, ranks: int) -> bool:
 
 def with_least_layout(service: Service, device: Hardware, count: int = SERVER) -> Service:
     """Lay a service out by the least tensor parallelism that divides devices and heads, and has room for a request."""
-    tried = _divided(service, device, count)
+    tried = divided(service, device, count)
     return next((each for each in tried if each.memory(device).fits), tried[-1])
 
 
 def with_most_room(service: Service, device: Hardware, count: int) -> Service:
     """Lay a service out by the tensor ranks with which all devices take most requests, the widest if none fits."""
-    tried = _divided(service, device, count)
+    tried = divided(service, device, count)
     best = max(tried, key=lambda each: (each.memory(device).fits * (count // each.devices), -each.devices))
     return best if best.memory(device).fits else tried[-1]
 
 
-def _divided(service: Service, device: Hardware, count: int) -> list[Service]:
+def divided(service: Service, device: Hardware, count: int) -> list[Service]:
     """Lay a service out by each tensor parallelism that divides devices and heads."""
     heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
     most = min([count if has_link(device) else 1, *heads])  # at most one rank per head

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Unpack
 
 from iomodel.common.display import Result, Table
 from iomodel.common.keywords import strict
+from iomodel.common.results import Record, column
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
@@ -14,13 +15,30 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.engine_arguments import Command, is_command, read_command
 from iomodel.planning.formatting import layout_text, seconds
-from iomodel.planning.layouts import check_count, with_least_layout, with_most_room
+from iomodel.planning.layouts import SERVER, check_count, divided, with_least_layout, with_most_room
 from iomodel.planning.memory_parts import size_row, token_rows
-from iomodel.planning.service import as_service
+from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_memory import Fit
 from iomodel.planning.service_options import PlanOptions, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_model
+
+
+@dataclass(frozen=True)
+class LayoutRoom(Record):
+    """Room for caches under one layout of a replica.
+
+    Attributes
+    ----------
+    layout : Layout
+        The layout.
+    tokens, fits : int
+        Tokens of cache that a replica holds [tokens]; requests that fit [-].
+    """
+
+    layout: Layout = field(metadata=column("layout", layout_text))
+    tokens: int = field(metadata=column(">tokens of cache that fit", ","))
+    fits: int = field(metadata=column(">requests that fit", ","))
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,8 @@ class MemoryPlan(Result):
         Warnings about the figures of the model's file.
     assumed : tuple of str
         Options of a command line that are passed over.
+    layouts : tuple of LayoutRoom
+        Room under each layout that was tried, where none was given.
     """
 
     model: str
@@ -64,6 +84,7 @@ class MemoryPlan(Result):
     missing: str = ""
     notes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    layouts: tuple[LayoutRoom, ...] = ()
 
     def tables(self) -> list[Table | str]:
         """Return the tables of the terminal."""
@@ -84,6 +105,8 @@ class MemoryPlan(Result):
         replicas = layout if self.replicas == 1 else f"{self.replicas:,} replicas of {layout}"
         where = f"{self.model} on {devices:,} x {self.hardware} ({replicas})"
         drawn: list[Table | str] = [Table(f"Memory of {where}", ("", ">", ">"), rows)]
+        if len(self.layouts) > 1:
+            drawn.append(Table.of("Layouts of a replica", LayoutRoom, self.layouts))
         drawn += [f"log: {line}" for line in fit.log]
         drawn += [f"missing: times, because of {self.missing}"] if self.missing else []
         drawn += [f"assumed: {each}" for each in self.assumed]
@@ -141,7 +164,9 @@ def memory_plan(
             spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
     served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service).on(device)
     devices = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
+    tried: list[Service] = []
     if asked.layout is None:
+        tried = divided(served, device, SERVER if devices is None else devices)
         served = with_least_layout(served, device) if devices is None else with_most_room(served, device, devices)
     check_count(served, devices)
     alone = timed and served.layout.expert_parallel == 1 and served.speculation is None
@@ -158,7 +183,13 @@ def memory_plan(
         least_step=None if bandwidth is None else served.weights.of_token() / bandwidth.value,
         notes=served.model.notes,
         assumed=ignored,
+        layouts=tuple(LayoutRoom(each.layout, *_room(each.memory(device))) for each in tried),
     )
+
+
+def _room(fit: Fit) -> tuple[int, int]:
+    """Return the tokens of cache and the requests that fit; none where the weights do not."""
+    return max(0, fit.tokens), fit.fits
 
 
 def _longest(command: Command, spec: ModelSpec) -> tuple[int, int]:

@@ -356,4 +356,6 @@ def _rates(plan: Plan) -> list[Row]:
     if both is not None and output is not None:
         rows.append(("price per 10^6 tokens, prompts and outputs", money(both)))
         rows.append(("price per 10^6 output tokens, prompts free", money(output)))
+    if plan.joules_per_token is not None:
+        rows.append(("energy per output token, at the TDP", f"{plan.joules_per_token:,.3g} J"))
     return rows

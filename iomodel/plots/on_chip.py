@@ -81,7 +81,7 @@ def on_chip(
     held = contents(algorithm, workload, hardware, tiles, implementation, **options)
     bars = _bars(held)
     check = held.check
-    picture = figure(f"{check.algorithm}: {words.tiles(check.tiles)} on {check.device}", 8.4, 1.3 + 0.62 * len(bars))
+    picture = figure(f"{check.algorithm}: {words.tiles(check.tiles)} on {check.hardware}", 8.4, 1.3 + 0.62 * len(bars))
     axes = picture.add_subplot()
     axes.set_facecolor("white")
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)

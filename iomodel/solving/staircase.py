@@ -94,7 +94,7 @@ class Staircase(Result, Tabular):
         Examples
         --------
         >>> import iomodel
-        >>> stairs = iomodel.staircase("flash2", iomodel.Attention(q_len=4096, head_dim=64), lse=False)
+        >>> stairs = iomodel.staircase("flash2", iomodel.Attention(q_len=4096, head_dim=64), unit="elements", lse=False)
         >>> stairs.at(50_000).hbm_elements, stairs.at(50_000).sram
         (6291456, 48991)
         """
@@ -124,7 +124,7 @@ class Staircase(Result, Tabular):
         Examples
         --------
         >>> import iomodel
-        >>> stairs = iomodel.staircase("flash2", iomodel.Attention(q_len=4096, head_dim=64), lse=False)
+        >>> stairs = iomodel.staircase("flash2", iomodel.Attention(q_len=4096, head_dim=64), unit="elements", lse=False)
         >>> stairs.least_sram(2 * 6291456).sram
         48991
         """
@@ -145,7 +145,7 @@ class Staircase(Result, Tabular):
         Examples
         --------
         >>> import iomodel
-        >>> stairs = iomodel.staircase("flash2", iomodel.Attention(q_len=4096, head_dim=64), lse=False)
+        >>> stairs = iomodel.staircase("flash2", iomodel.Attention(q_len=4096, head_dim=64), unit="elements", lse=False)
         >>> stairs.saved(50_000, 100_000), stairs.saved(100_000, 150_000)
         (5242880, 2097152)
         """
@@ -200,8 +200,8 @@ def staircase(
     algorithm: AlgorithmLike,
     workload: Workload,
     *,
-    unit: Literal["elements", "bytes"] = "elements",
-    alignment: int = 1,
+    unit: Literal["elements", "bytes"] = "bytes",
+    alignment: int | None = None,
     min_block_kv: int | None = None,
     **options: Any,
 ) -> Staircase:
@@ -218,9 +218,9 @@ def staircase(
     workload : Attention, VarlenAttention or Linear
         The call.
     unit : {"elements", "bytes"}
-        The unit of memory: elements of any width (the papers' M), or bytes with the width of each buffer.
-    alignment : int
-        Tiles are multiples of it [rows].
+        The unit of memory: bytes with the width of each buffer, or elements of any width (the papers' M).
+    alignment : int, optional
+        Tiles are multiples of it, of 1 by default [rows].
     min_block_kv : int, optional
         The least block_kv allowed [rows].
     **options
@@ -240,7 +240,7 @@ def staircase(
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(q_len=1000, head_dim=64)
-    >>> stairs = iomodel.staircase("flash2", w, min_block_kv=16, lse=False)
+    >>> stairs = iomodel.staircase("flash2", w, unit="elements", min_block_kv=16, lse=False)
     >>> len(stairs.steps), stairs.steps[-1].sram, dict(stairs.steps[-1].tiles)
     (63, 148048, {'block_q': 1000, 'block_kv': 16})
     """
@@ -249,7 +249,7 @@ def staircase(
         if name in options:
             raise InputError(f"{name}: given; allowed: none, because the result holds for every memory")
     question = Question.ask(algorithm, workload, None, options=options)
-    step, bound, call = as_integer("alignment", alignment), question.bound, question.call
+    step, bound, call = as_integer("alignment", 1 if alignment is None else alignment), question.bound, question.call
     compiled, ranges = tileable_parts(bound, UNITS[unit], step, min_block_kv)
     envelopes = [lower_envelope(part.problem(bound, ranges, 0)) for part in compiled.formulas]
     rest = compiled.rest.scalars(call.longest, bound.numbers, ())

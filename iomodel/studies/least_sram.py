@@ -28,7 +28,7 @@ def least_sram(
     workload: Attention | VarlenAttention,
     hbm_bytes: int,
     unit: Unit = "bytes",
-    alignment: int = 1,
+    alignment: int | None = None,
     **options: Any,
 ) -> Solution:
     """Find the least on-chip memory with which an algorithm moves at most `hbm_bytes`, and its tiles there.

@@ -12,6 +12,7 @@ from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_te
 from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
+from iomodel.counting.without_tiles import inputs_beside
 from iomodel.devices.device import Hardware
 from iomodel.devices.levels import L2, LAST
 from iomodel.devices.rates import Rates
@@ -22,6 +23,7 @@ from iomodel.timing.level_traffic import LevelTraffic
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.time_shares import time_shares
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Workload
 
@@ -246,6 +248,7 @@ class Estimate(Deferred, Result, Tabular):
             ),
             (labels.REQUESTS, f"{self.requested_bytes:,}", "B"),
             (labels.COMPULSORY, f"{self.compulsory_bytes:,}", "B"),
+            *((f"  beside it {name}", f"{size:,}", "B") for name, size in self._beside().items()),
             (labels.OVER_DRAM, f"{self.intensity:,.1f}", "FLOP/B"),
             (labels.RIDGE, f"{self.ridge:,.1f}", "FLOP/B"),
         ]
@@ -258,6 +261,13 @@ class Estimate(Deferred, Result, Tabular):
         levels = Table.of("traffic over each level of the memory", LevelTraffic, self.levels, self._worth_work())
         levels = levels.with_names("memory", [level.title for level in self.levels])
         return [*tables, levels] if self.levels else tables
+
+    def _beside(self) -> Mapping[str, int]:
+        """The inputs of a call with features that its compulsory traffic leaves out [B]."""
+        call = self.workload
+        if not isinstance(call, Call) or not call.features:
+            return {}
+        return inputs_beside(self.cost.algorithm, call, **self.cost.options)
 
     @property
     def _chosen(self) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Span:
         Time each resource would take if it were the only limit [s].
     tiles : tuple of (name, size)
         Tiles of the part.
+    sent_bytes : int
+        Bytes that a rank sends to others [B].
     """
 
     seconds: float
@@ -32,6 +34,7 @@ class Span:
     flops: int
     breakdown: tuple[tuple[str, float], ...]
     tiles: tuple[tuple[str, int], ...] = ()
+    sent_bytes: int = 0
 
 
 def span_of(kernels: Sequence[KernelTime], flops: int, tiles: tuple[tuple[str, int], ...] = ()) -> Span:

@@ -32,7 +32,8 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
         raise ValueError(f"{shown(lengths)} given; allowed: a sequence of positive integers, at least one")
     if array.min() < 1 or array.max() > LARGEST:
         wrong = int(array[(array < 1) | (array > LARGEST)][0])
-        raise ValueError(f"length {wrong} given; allowed: lengths from 1 to 10^18")
+        left = "; a sequence without queries is left out, as by VarlenAttention.of_offsets" if wrong == 0 else ""
+        raise ValueError(f"length {wrong} given; allowed: lengths from 1 to 10^18{left}")
     return tuple(array.tolist())
 
 

@@ -104,7 +104,7 @@ HINTED = {
     f"plan llama-3-8b {H100} --gpu-mem-util 0.9": "did you mean --memory-utilization?",
     f"plan llama-3-8b {H100} -ngl 99": "--ngl: no option of iomodel plan; a plan has every layer on the GPU;",
     "plan llama-3-8b --gpu 4090": "did you mean 'rtx4090'?",
-    "model gpt3": "'gpt3' is unknown; this model is not on file; allowed:",
+    "model gpt4": "'gpt4' is unknown; this model is not on file; allowed:",
     f"tiles naive {CALL} {H100}": "did you mean 'standard' or 'tiled_query'?",
     f"tiles flash2 {CALL} {H100} --mask sliding": "mask: 'sliding' is unknown; did you mean 'window'?",
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",

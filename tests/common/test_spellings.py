@@ -188,3 +188,24 @@ def test_dir_shows_what_this_library_defines() -> None:
         shown = {name for name in dir(value) if name[0] != "_"}
         assert not {name for name in shown if name.startswith("model_") or name in ("memo", "json", "template")}
         assert {"to_dict", "to_json", "replace", *type(value).model_fields} <= shown
+
+
+@pytest.mark.parametrize(
+    ("ask", "hint"),
+    [
+        (lambda: Attention(4096, 128), "as Attention(head_dim=..., q_len=...)"),
+        (lambda: iomodel.cost("flash2", CALL, BLOCK_M=128), "did you mean 'block_q'?"),
+        (lambda: iomodel.cost("flash2", CALL, BLOCK_N=64), "did you mean 'block_kv'?"),
+        (lambda: iomodel.hardware("mi400"), "'mi300x'"),
+        (
+            lambda: iomodel.model("meta-llama/Llama-3.1-9B-Instruct"),
+            "version llama-3.1-405b, llama-3.1-70b, llama-3.1-8b",
+        ),
+        (lambda: VarlenAttention(q_lens=[3, 0, 7], head_dim=64), "VarlenAttention.of_offsets"),
+        (lambda: iomodel.planning.memory_plan("llama-3.2-1b", "apple-m1"), "'apple-m1 64GB' for 64 GB"),
+    ],
+)
+def test_a_hint_names_the_right_input(ask, hint):
+    with pytest.raises(iomodel.IOModelError) as refused:
+        ask()
+    assert hint in str(refused.value)

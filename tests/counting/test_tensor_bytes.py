@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -55,3 +56,17 @@ def test_a_packed_tile_reads_a_sink_for_each_head_of_its_rows(group: int, q_len:
     rows = group * q_len
     tiles = (min(block_q, rows - first) for first in range(0, rows, block_q))
     assert reads["sinks"] == 2 * sum(min(group, here) for here in tiles)
+
+
+def test_atomic_additions_are_listed_in_bytes() -> None:
+    call = iomodel.Attention(q_len=1024, head_dim=64, direction="backward")
+    counted = iomodel.cost("flash2", call, {"block_q": 64, "block_kv": 128})
+    assert counted.atomics == 8 * 1024 * 64
+    assert "elements = 2,097,152 B each way" in str(counted)
+
+
+def test_an_estimate_lists_a_bias_beside_the_compulsory_traffic() -> None:
+    call = iomodel.Attention(heads=32, q_len=8192, head_dim=128, bias=True)
+    text = str(iomodel.estimate("flash2", call, "a100-sxm4-80gb"))
+    assert re.search(rf"beside it bias +{32 * 8192**2 * 2:,} ", text)
+    assert "beside it" not in str(iomodel.estimate("flash2", call.replace(bias=False), "a100-sxm4-80gb"))

@@ -145,3 +145,32 @@ def test_judge_takes_what_then_where() -> None:
 def test_families_are_listed() -> None:
     assert iomodel.list_hardware("H100") == [name for name in iomodel.list_hardware() if name.startswith("h100")]
     assert set(iomodel.list_models("llama")) == {name for name in iomodel.list_models() if name.startswith("llama")}
+
+
+def test_a_kernel_of_people_names_schedule_and_kernel() -> None:
+    before = iomodel.solve("flash2", W, "b200", implementation="flash-attention-4")
+    assert before == iomodel.solve("flash4", W, "b200")
+
+
+def test_a_plan_takes_degrees_and_a_price_by_name() -> None:
+    load: dict[str, Any] = {"prompt": 2048, "output": 256}
+    layout = iomodel.Layout(tensor_parallel=4)
+    with pytest.warns(DeprecationWarning, match=r"use price="):
+        before = iomodel.plan("llama-3.1-70b", GPU, layout=layout, price_per_hour=2.5, **load)
+    assert before == iomodel.plan("llama-3.1-70b", GPU, tp=4, price=2.5, **load)
+    assert before.price_per_hour == 2.5
+
+
+def test_a_command_line_stands_in_the_place_of_a_model() -> None:
+    line = "vllm serve meta-llama/Meta-Llama-3-8B --tensor-parallel-size 2"
+    read = dict(iomodel.planning.engine_arguments(line))
+    before = iomodel.plan(read.pop("model"), GPU, prompt=100, output=10, **read)
+    after = iomodel.plan(line, GPU, prompt=100, output=10)
+    assert before == after
+    assert after.layout.tensor_parallel == 2
+
+
+def test_times_have_units() -> None:
+    asked: dict[str, Any] = {"load": 2.0, "prompt": 512, "output": 64}
+    before = iomodel.fleet("llama-3-8b", GPU, ttft=1, tpot=0.05, **asked)
+    assert before == iomodel.fleet("llama-3-8b", GPU, ttft="1s", tpot="50ms", **asked)

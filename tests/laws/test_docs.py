@@ -272,5 +272,5 @@ def test_readme_and_changelog_count_what_is_shipped() -> None:
     devices = sum(not iomodel.hardware(name).simulated for name in iomodel.list_hardware())
     for text in (readme, changelog):
         assert re.search(rf"\b{devices} \[?devices", text)
-        assert re.search(rf"\b{len(iomodel.list_models())} \[?open models", text)
+        assert re.search(rf"\b{len(iomodel.list_models())} \[?models", text)
     assert f" {len(FAMILIES)} model types" in readme

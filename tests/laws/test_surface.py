@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import pytest
 
 import iomodel
 from iomodel import Attention, Layout
+from iomodel.cli.commands import Commands
+from iomodel.errors.synonyms import meant
 from tests.support.inside import COMMANDS
 
 GPU = "h100-sxm5"
@@ -144,3 +147,126 @@ def test_what_is_wrong_is_an_error_of_this_library() -> None:
     for kind in (iomodel.UnknownNameError, TypeError):
         with pytest.raises(kind, match="did you mean 'batch'"):
             iomodel.plan("llama-3-8b", GPU, **LOAD, batchs=3)
+
+
+def test_tiles_of_arrays_are_given_by_name_or_in_a_mapping() -> None:
+    asked: dict[str, Any] = {"q_len": [256, 512]}
+    for verb, place in ((iomodel.cost_array, ()), (iomodel.estimate_array, (GPU,))):
+        flat, mapped = verb("flash2", W, *place, **asked, **TILES), verb("flash2", W, *place, **asked, tiles=TILES)  # type: ignore[operator]
+        assert flat.to_dict() == mapped.to_dict()
+    pairs = (iomodel.crossovers(["flash2", "standard"], W, limit=2048, **one) for one in (TILES, {"tiles": TILES}))
+    assert len({str(pair) for pair in pairs}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "kernels"),
+    [
+        ("fa3", GPU, "flash-attention-3"),
+        ("flash-attention-3", GPU, "flash-attention-3"),
+        ("flash4", "b200", "flash-attention-4"),
+        ("fa4", "b200", "flash-attention-4"),
+    ],
+)
+def test_an_answer_names_its_kernel(name: str, device: str, kernels: str) -> None:
+    for verb in (iomodel.solve, iomodel.check, iomodel.estimate):
+        assert verb(name, W, device).implementation == kernels  # type: ignore[operator]
+
+
+def test_a_verb_has_one_type_of_result() -> None:
+    kinds = {type(iomodel.compare(W, device, algorithms=["flash2"])) for device in (GPU, "gb10", "sim-a100")}
+    assert kinds == {type(iomodel.compare(W, sram_bytes="100 KiB", algorithms=["flash2"]))}
+
+
+def test_a_layout_that_is_left_out_is_searched() -> None:
+    planned = iomodel.plan("llama-3-70b", GPU, **LOAD)
+    simulated = iomodel.simulate("llama-3-70b", GPU, **LOAD, load=1.0, requests=4)
+    assert planned.layout == simulated.layout != Layout()
+
+
+@pytest.mark.parametrize("verb", ["plan", "fleet", "pareto", "disaggregate"])
+def test_every_verb_with_prices_takes_one_word(verb: str) -> None:
+    assert {"price", "prices", "price_per_hour"} & inspect.signature(getattr(iomodel, verb)).parameters.keys() == {
+        "price"
+    }
+
+
+def results() -> dict[str, Any]:
+    """A result of every verb that has a device."""
+    return {
+        "solve": iomodel.solve("flash3", W, GPU),
+        "compare": iomodel.compare(W, GPU, algorithms=["flash3"]),
+        "train_step": iomodel.train_step("llama-3-8b", GPU, batch=1, seq_len=512),
+        **{verb: TIMED[verb]() for verb in ("check", "estimate", "diagnose")},
+        **{verb: answer() for verb, answer in PLANNED.items()},
+    }
+
+
+@pytest.mark.parametrize("verb", results())
+def test_json_names_the_device_by_its_id(verb: str) -> None:
+    result = results()[verb]
+    assert result.to_dict()["hardware"] == GPU
+    assert result.hardware in (GPU, iomodel.hardware(GPU))
+
+
+def test_a_check_goes_by_the_old_name_of_its_device() -> None:
+    checked = TIMED["check"]()
+    with pytest.warns(DeprecationWarning, match=r"Check\.device: deprecated .* use \.hardware") as told:
+        assert getattr(checked, "device") == GPU  # noqa: B009
+    assert told[0].filename == __file__
+    assert checked.to_dict()["device"] == GPU
+    assert iomodel.Check.from_dict(checked.to_dict()) == checked
+
+
+def test_files_are_written_by_one_option() -> None:
+    for command in COMMANDS:
+        names = {name for option in Commands()[command].params for name in option.opts}
+        assert not names & {"--csv", "--file"}
+        assert "--output" not in names or "--prompt" in names  # tokens beside those of a prompt, no file
+
+
+@pytest.mark.parametrize(
+    ("verb", "own", "old"),
+    [
+        (iomodel.cost_array, "backend", "engine"),
+        (iomodel.fleet, "max_devices", "max_count"),
+        (iomodel.pareto, "replica_devices", "max_count"),
+        (iomodel.trace, "traced_heads", "heads"),
+        (iomodel.simulate, "arrivals", "trace"),
+        (iomodel.devices.calibrate, "time_budget", "budget"),
+    ],
+)
+def test_one_word_has_one_meaning(verb: Any, own: str, old: str) -> None:
+    assert inspect.signature(verb).parameters.keys() & {own, old} == {own}
+
+
+@pytest.mark.parametrize(
+    ("verb", "word"),
+    [("plan", "batch"), ("step", "batch"), ("train_step", "batch"), ("fleet", "load"), ("train_step", "kernels")],
+)
+def test_a_word_with_a_meaning_of_its_own_is_explained(verb: str, word: str) -> None:
+    text = inspect.getdoc(getattr(iomodel, verb)) or ""
+    assert any(word in re.split(r", | : ", line) for line in text.splitlines() if " : " in line)
+
+
+def test_a_memory_is_given_in_bytes_or_elements_in_every_verb() -> None:
+    stairs = iomodel.staircase("flash2", W)
+    step = stairs.steps[len(stairs.steps) // 2]
+    least = iomodel.theory.least_sram("flash2", W, step.hbm_bytes)
+    assert (stairs.unit, least.footprint) == ("bytes", step.sram)
+
+
+@pytest.mark.parametrize(
+    ("verb", "command"),
+    [("solve", "tiles"), ("expressions", "formula"), ("crossovers", "crossover"), ("train_step", "train")],
+)
+def test_a_command_goes_by_the_name_of_its_function_too(verb: str, command: str) -> None:
+    assert meant(verb, COMMANDS) == [command]
+    assert command in COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [("crossovers", "progress"), ("plan", "precision"), ("train_step", "precision"), ("staircase", "alignment")],
+)
+def test_defaults_are_alike(verb: str, name: str) -> None:
+    assert not inspect.signature(getattr(iomodel, verb)).parameters[name].default

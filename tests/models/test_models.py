@@ -64,6 +64,8 @@ ROUNDED = {  # as published, in billions: total and active
     "qwen3-32b": (32.8, 32.8),
     "qwen3-30b-a3b": (30.5, 3.3),
     "qwen3-235b-a22b": (235, 22),
+    "qwen3-480b-a35b": (480, 35),
+    "gpt-3": (175, 175),
     "mistral-7b-v0.1": (7.24, 7.24),
     "mistral-7b-v0.3": (7.25, 7.25),
     "mistral-nemo": (12.2, 12.2),

@@ -150,3 +150,14 @@ def test_narrow_keys_and_values_send_their_own_bytes() -> None:
         sent[kv_dtype] = ring.sent_bytes
     rows = 3 * 1024 * 2 * 2 * 128  # elements of K and V of three turns
     assert sent == {"bf16": 2 * rows, "fp8": rows, "nvfp4": rows * 9 // 16, "int4": rows // 2}
+
+
+def test_the_work_of_the_busiest_rank_over_the_mean():
+    call = iomodel.Attention(heads=32, kv_heads=8, q_len=65536, head_dim=128, mask="causal")
+    work = {
+        s: iomodel.planning.context_parallel(call, 8, method="ring", sharding=s)["ring"].share
+        for s in ("zigzag", "contiguous")
+    }
+    assert work["zigzag"] == 1.0
+    assert work["contiguous"] == pytest.approx(15 / 8, rel=1e-3)  # the last of eight sees 15 of 64 halves of squares
+    assert iomodel.planning.context_parallel(call, 8, method="ulysses")["ulysses"].share == 1.0

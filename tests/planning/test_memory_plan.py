@@ -99,3 +99,14 @@ def test_a_device_without_a_peak_has_the_least_time_of_a_step(capsys):
     assert "26.6" in text
     assert main(["plan", "llama-3-8b", "--hardware", "M2 Max 64GB"]) == 0
     assert "at most" not in capsys.readouterr().out
+
+
+def test_the_room_under_each_layout_is_listed():
+    found = memory_plan("qwen2.5-32b", "rtx4090", weight_dtype="int4")
+    rooms = {room.layout.tensor_parallel: room for room in found.layouts}
+    assert (found.layout.tensor_parallel, rooms[1].fits, rooms[4].fits) == (4, 0, found.memory.fits)
+    alone = memory_plan("qwen2.5-32b", "rtx4090", weight_dtype="int4", count=1)
+    assert rooms[1].tokens == alone.memory.tokens > 0
+    assert "Layouts of a replica" in str(found)
+    assert type(found).from_json(found.to_json()) == found
+    assert not memory_plan("qwen2.5-32b", "rtx4090", layout=Layout(tensor_parallel=4)).layouts

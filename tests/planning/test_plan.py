@@ -519,3 +519,10 @@ def test_a_plan_states_the_share_of_communication_in_a_step():
     assert row.split()[-2:] == [f"{100 * share:.1f}", "%"]
     assert 0.03 < share < 0.3
     assert "of it communication" not in str(plan("llama-3.1-8b", "l40s", **asked))
+
+
+def test_the_energy_of_a_token_is_printed():
+    found = plan("llama-3.1-8b", "l4", prompt=512, output=512)
+    assert found.joules_per_token == pytest.approx(72 / found.tokens_per_second)
+    assert "energy per output token, at the TDP" in str(found)
+    assert f"{found.joules_per_token:.3g} J" in str(found)

@@ -468,3 +468,23 @@ def test_a_step_states_the_experts_that_its_tokens_visit() -> None:
     routing = [64] * 8 + [0] * 120
     assert step("qwen3-30b-a3b", "h100-sxm5", batch=64, q_len=1, kv_len=1024, routing=routing).experts_hit == 8
     assert step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=64).experts_hit is None
+
+
+@pytest.mark.parametrize("keys", [16, 128, 4096])
+def test_a_decoded_token_attends_to_latents(keys):
+    found = step("deepseek-v3", "h200-sxm", batch=1, q_len=1, kv_len=keys)
+    assert not [part for part in found.parts if part.name == "kv_b"]
+    attended = 61 * 2 * 128 * keys * (576 + 512)
+    assert found.flops - attended == pytest.approx(2 * found.model.active_parameters, rel=0.03)  # less the embedding
+
+
+def test_what_ranks_send_and_the_share_of_the_peak():
+    four = step("llama-3-70b", "h100-sxm5", batch=64, q_len=1, kv_len=64, layout=Layout(tensor_parallel=4))
+    summed = 2 * 64 * 8192 * 3 // 2  # of each rank, around a ring
+    assert next(part for part in four.parts if part.name == "all-reduce").sent_bytes == 160 * summed
+    assert "sent [MB]" in str(four)
+    assert f"MFU: {100 * four.mfu:.2g} %" in str(four)
+    one = step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=1024)
+    assert one.sent_bytes == 0
+    assert "sent [MB]" not in str(one)
+    assert one.mfu == one.flops / one.seconds / 989.4e12

@@ -585,3 +585,9 @@ def test_a_measured_rate_has_its_utilisation():
     assert f"measured: 9,800, an MFU of {100 * faster.measured_mfu:.1f} %" in str(faster)
     with pytest.raises(iomodel.errors.InputError, match=r"measured: -1 given; allowed: a number above 0"):
         iomodel.train_step("llama-3.1-8b", "h100-sxm5", measured=-1, **asked)
+
+
+def test_kept_activations_under_full_recomputation_are_the_inputs_of_layers():
+    found = iomodel.train_step("llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, recompute="full")
+    assert found.memory.kept == 32 * 8192 * 4096 * 2 < found.memory.activations
+    assert "of layers, for backward passes     2.15" in str(found)

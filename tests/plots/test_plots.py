@@ -208,7 +208,7 @@ def test_traffic_never_rises_and_never_falls_below_the_bound(
 
 def test_a_staircase_is_drawn_exactly_above_its_bound() -> None:
     one = iomodel.Attention(q_len=256, head_dim=16)
-    both = [iomodel.staircase(name, one) for name in ("flash2", "small_cache")]
+    both = [iomodel.staircase(name, one, unit="elements") for name in ("flash2", "small_cache")]
     figure = plots.staircase(both)
     for stairs in both:
         line = drawn(figure, f"staircase {stairs.algorithm}")
@@ -217,13 +217,13 @@ def test_a_staircase_is_drawn_exactly_above_its_bound() -> None:
         assert {size: bytes for size, bytes in points(line).items() if size in steps} == steps
     bound = points(drawn(figure, "bound flash2 small_cache"))  # of one class, so one function of the memory
     assert bound.items() >= {(step.sram, step.lower_bound.bytes) for stairs in both for step in stairs.steps}
-    approximate = iomodel.staircase("linformer", one)
+    approximate = iomodel.staircase("linformer", one, unit="elements")
     assert names(plots.staircase([*both, approximate]), "bound") == ["bound flash2 small_cache", "bound linformer"]
     for wrong, says in [(3, "stairs: 3 given"), ([], "stairs: "), ([both[0], W], "stairs: "), (None, "stairs: None")]:
         with pytest.raises(iomodel.InputError, match=says):
             plots.staircase(wrong)  # type: ignore[arg-type]
     with pytest.raises(iomodel.InputError, match="of different calls or units given"):
-        plots.staircase([both[0], iomodel.staircase("flash2", one, unit="bytes")])
+        plots.staircase([both[0], iomodel.staircase("flash2", one)])
 
 
 def test_devices_are_marked_and_solved_for() -> None:

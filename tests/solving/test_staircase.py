@@ -72,7 +72,7 @@ def test_staircase_of_a_linear_layer(sizes: tuple[int, int, int], alignment: int
     """Both tiles of a product cost the same, so that ties are common; every memory is compared."""
     rows, width, out = sizes
     layer = iomodel.Linear(rows=rows, in_features=width, out_features=out)
-    stairs = iomodel.staircase("gemm", layer, alignment=alignment)
+    stairs = iomodel.staircase("gemm", layer, unit="elements", alignment=alignment)
     for size in range(stairs.steps[0].sram, stairs.steps[-1].sram + 5):
         solved = iomodel.solve("gemm", layer, sram_elements=size, alignment=alignment)
         assert solved.cost.hbm_bytes == stairs.at(size).hbm_bytes
@@ -93,7 +93,7 @@ def test_flash2_has_at_most_two_roots_of_steps(lengths: tuple[int, int], step: i
 def test_known_staircase() -> None:
     """N = 1000, d = 64, key tiles of 16, footprint x (D + 2) + 16 D + 16 x: 63 steps, worked out apart."""
     w = iomodel.Attention(q_len=1000, head_dim=64)
-    stairs = iomodel.staircase("flash2", w, min_block_kv=16, lse=False)
+    stairs = iomodel.staircase("flash2", w, unit="elements", min_block_kv=16, lse=False)
     assert len(stairs.steps) == 63 == isqrt(4 * 1000)
     assert [(s.sram, s.tiles["block_q"], s.hbm_elements) for s in stairs.steps[-5:]] == [
         (size, rows, 128 * (visited + 1000))
@@ -112,7 +112,7 @@ def test_known_staircase() -> None:
 
 def test_a_causal_staircase_of_the_least_key_tile() -> None:
     w = iomodel.Attention(q_len=1000, head_dim=64, mask="causal")
-    stairs = iomodel.staircase("flash2", w, lse=False)
+    stairs = iomodel.staircase("flash2", w, unit="elements", lse=False)
     assert len(stairs.steps) <= 63
     for step in stairs.steps[::7]:
         size = step.tiles["block_q"]
@@ -165,7 +165,7 @@ def test_more_steps_than_fit_are_refused_at_once(call: tuple[str, dict[str, Any]
 
 
 def test_a_question_beyond_the_ends_is_refused_in_one_line() -> None:
-    stairs = iomodel.staircase("flash2", W)
+    stairs = iomodel.staircase("flash2", W, unit="elements")
     least = stairs.steps[0].sram
     with pytest.raises(iomodel.InfeasibleError, match=f"sram: 3 elements given; allowed: from {least} up"):
         stairs.at(3)

@@ -155,7 +155,7 @@ def _latent(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: in
 
 
 def _undivided(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
-    """Choose the faster form of MLA on latents that are all on a rank."""
+    """Choose the faster form of MLA on latents that are all on a rank; decoding attends to them, as engines do."""
     expanded = _expanded(layer, at, kv_b)
     if not at.absorbs:
         return list(expanded)
@@ -166,6 +166,8 @@ def _undivided(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads:
             message = f"attention on latents (MLA), which decoding needs: {error}"
             raise InfeasibleError(message, least=error.least, unit=error.unit) from None
         return list(expanded)
+    if at.q_len < at.kv_len and not is_chunk(at):
+        return absorbed
     first = next(expanded)
     if seconds_of([first]) >= seconds_of(absorbed):
         return absorbed

@@ -173,7 +173,7 @@ def all_reduce(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
         return ring
     rate = min(min(PEERS, reached(device, ranks)) * link(device), PEER_BANDWIDTH)
     passes = (((ranks - 1) * size, 1), (around, 2))
-    return min((ring, *(_span(read / rate, 0.0, times * PASS) for read, times in passes)), key=SECONDS)
+    return min((ring, *(_span(read / rate, 0.0, times * PASS, sent=read) for read, times in passes)), key=SECONDS)
 
 
 def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:
@@ -232,6 +232,7 @@ def _fastest(
                 between / protocol.rate(layout.network, ACHIEVED),
                 protocol.latency(steps - hops, hops, bus),
                 at_once,
+                sent + between,
             )
             for protocol in PROTOCOLS
         ),
@@ -239,8 +240,8 @@ def _fastest(
     )
 
 
-def _span(inside: float, across: float, latency: float, at_once: bool = False) -> Span:
+def _span(inside: float, across: float, latency: float, at_once: bool = False, sent: int = 0) -> Span:
     """Add up the time on the links, on the network, and to start [s]; of networks at once the longer counts."""
     parts = [("link", inside), *([("network", across)] if across else []), ("launch", latency)]
     moved = max(inside, across) if at_once else inside + across
-    return Span(moved + latency, 0, 0, 0, tuple(parts))
+    return Span(moved + latency, 0, 0, 0, tuple(parts), sent_bytes=sent)

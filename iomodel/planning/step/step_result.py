@@ -9,6 +9,7 @@ from iomodel.common.display import Result, Table, microseconds, per
 from iomodel.common.results import Record, cells, column, columns_of
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout
 from iomodel.timing.span import Span
@@ -38,6 +39,8 @@ class StepPart(Record):
         Limiting resource.
     tiles : tuple of (name, size)
         Tiles of the kernel, if any.
+    sent_bytes : int
+        What a rank sends to others in a collective; 0 for messages that attention hides [B].
     """
 
     name: str = field(metadata=column("part"))
@@ -49,6 +52,7 @@ class StepPart(Record):
     flops: int = field(metadata=column(">GFLOP", per(1e9, 1)))
     bound: str = field(metadata=column("bound"))
     tiles: tuple[tuple[str, int], ...] = ()
+    sent_bytes: int = field(default=0, metadata=column(">sent [MB]", per(1e6, 1)))
 
 
 def part_of(name: str, kind: Kind, times: int, span: Span) -> StepPart:
@@ -64,6 +68,7 @@ def part_of(name: str, kind: Kind, times: int, span: Span) -> StepPart:
         times * span.flops,
         bound,
         span.tiles,
+        times * span.sent_bytes,
     )
 
 
@@ -167,6 +172,17 @@ class StepTime(Result, Tabular):
         return sum(part.flops for part in self.parts)
 
     @property
+    def sent_bytes(self) -> int:
+        """Bytes that one rank of each stage sends to others [B]."""
+        return sum(part.sent_bytes for part in self.parts)
+
+    @property
+    def mfu(self) -> float:
+        """FLOPs of a rank over the time of a stage, as a share of the peak of the products [-]."""
+        peak = rates(self.hardware, self.linear_dtype).peak
+        return self.flops / self.layout.pipeline_parallel / self.stage_seconds / peak
+
+    @property
     def bounds(self) -> dict[str, float]:
         """Time of the parts limited by each resource, the longest first [s]."""
         seconds_by_bound: dict[str, float] = {}
@@ -195,12 +211,13 @@ class StepTime(Result, Tabular):
             f"{self.q_len} new tokens, {self.kv_len} keys"
         )
         title += f"; {self.prompt_tokens:,} tokens of a prompt" if self.prompt_tokens else ""
-        table = Table.of(title, StepPart, self.parts).with_rows(
-            [("all", "", "", *cells(self, columns_of(StepPart)[3:]))]
-        )
-        if self.experts_hit is None:
-            return [table]
-        return [table, f"experts of a layer that its tokens visit: {self.experts_hit:,.1f}"]
+        columns = [each for each in columns_of(StepPart) if self.sent_bytes or each[0] != "sent_bytes"]
+        table = Table.of(title, StepPart, self.parts, names=[name for name, _ in columns])
+        drawn: list[Table | str] = [table.with_rows([("all", "", "", *cells(self, columns[3:]))])]
+        drawn.append(f"MFU: {100 * self.mfu:.2g} % of the {self.linear_dtype} peak")
+        if self.experts_hit is not None:
+            drawn.append(f"experts of a layer that its tokens visit: {self.experts_hit:,.1f}")
+        return drawn
 
 
 STREAMS = {"linear": "weights", "attention": "KV cache", "other": "activations"}

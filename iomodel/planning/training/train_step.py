@@ -47,7 +47,7 @@ def train_step(
     recompute: str | None = None,
     recompute_layers: int | None = None,
     gradient_dtype: str | None = None,
-    precision: str = "bf16",
+    precision: str | None = None,
     virtual_stages: int = 1,
     kernels: str | None = None,
     overlap: Collection[str] | None = None,
@@ -96,9 +96,9 @@ def train_step(
         of Megatron-LM with --recompute-method block.
     gradient_dtype : {"fp32", "bf16"}, optional
         Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
-    precision : {"bf16", "fp8"}
+    precision : {"bf16", "fp8"}, optional
         Type in which the linear layers multiply, forward and backward; the output layer and attention stay in bf16, and
-        so does what is kept.
+        so does what is kept. bf16 by default.
     virtual_stages : int
         Parts of the model on each device of a pipeline, each with as many consecutive layers [-]. The bubble is divided
         by their number; sends multiply, and so does memory, by 1 + (p - 1) / (p v) on the first of p devices.
@@ -149,6 +149,7 @@ def train_step(
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
     passed, replicas = as_integer("micro_batch", micro_batch), _replicas(count, data_parallel, shared)
     as_parameters(parameters)
+    precision = "bf16" if precision is None else precision
     strategy = as_strategy(
         framework,
         shard=shard,

@@ -35,13 +35,17 @@ class TrainingMemory(Record):
     parameters, gradients, optimizer : int
         bf16 weights, with the gathered layers of FSDP; gradients; fp32 weights and moments [B].
     activations : int
-        What forward passes keep for backward passes, of all micro-batches in flight [B].
+        What forward passes keep for backward passes, of all micro-batches in flight, and what the backward pass of a
+        layer and the logits take beside it [B].
+    kept : int
+        The former part of the activations [B].
     """
 
     parameters: int
     gradients: int
     optimizer: int
     activations: int
+    kept: int = 0
 
     @property
     def total(self) -> int:
@@ -193,4 +197,5 @@ def stage_memory(
         gradients=size * (share if level >= 2 else elements) + half * (widest if level >= 2 else elements),
         optimizer=OPTIMIZER * (share if level >= 1 else elements),
         activations=ceil(in_flight * kept) + working,
+        kept=ceil(in_flight * kept),
     )

@@ -135,8 +135,13 @@ class TrainingStep(Result, Tabular):
             f"{self.seq_len:,} tokens, MFU {100 * self.mfu:.1f} %"
         )
         times = [(cause, f"{seconds:,.4f}") for cause, seconds in self.breakdown.items() if seconds]
-        parts = {name: size for name, size in self.memory.to_dict().items() if name != "total"}
-        sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", self.memory.total))]
+        held = self.memory
+        parts = {name: getattr(held, name) for name in ("parameters", "gradients", "optimizer", "activations")}
+        parts |= {
+            "  of layers, for backward passes": held.kept,
+            "  of one layer and of logits": held.activations - held.kept,
+        }
+        sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", held.total))]
         flops = f"FLOPs of the model in a step, on all devices: {self.model_flops:.4g}"
         flops += f"; for a token: {self.flops_per_token:.4g}"
         rate = f"tokens/s of a device: {self.tokens_per_second_per_device:,.0f}"

@@ -13,8 +13,10 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.common.progress import watched
 from iomodel.common.validation import as_choice, as_integer, as_mapping
+from iomodel.counting.choice import once
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
+from iomodel.nests.alphabet import TILE_NAMES
 from iomodel.placement.budget import budget_in, takes_budget
 from iomodel.studies.crossovers.contenders import METRICS, axis_for, contenders
 from iomodel.studies.crossovers.crossovers_result import KEPT, Crossover, Crossovers
@@ -112,7 +114,9 @@ def crossovers(
     budget = {} if hardware is None else {"hardware": as_device(hardware)}
     budget |= budget_in(options)
     shared = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    compared = contenders(algorithms, workload, shared, options, timed=metric == "time")
+    by_name = {name: options.pop(name) for name in [*options] if name in TILE_NAMES}
+    once(shared, by_name)
+    compared = contenders(algorithms, workload, {**shared, **by_name}, options, timed=metric == "time")
     curves = [Curve(contender, workload, axis, metric, budget) for contender in compared]
     whole = _exhaustive(exhaustive, curves, grid)
 
