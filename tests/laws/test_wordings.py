@@ -36,6 +36,7 @@ def diagnosed() -> Any:
     ("answer", "words"),
     [
         (diagnosed, "B; does not fit an SM, fits the L2"),
+        (diagnosed, "coalescing and bank conflicts, which only a profile shows (iomodel audit)"),
         (diagnosed, " x the predicted 1,605 us: every resource is idle more than half of the time"),
         (lambda: iomodel.solve("flash3", CALL, "h100-sxm5"), "lower bound for every schedule"),
         (lambda: iomodel.solve("flash3", CALL, "h100-sxm5"), "memory assumed by the bounds (shared + registers)"),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from iomodel.studies.diagnosis.facts import WorkingSet
 
 Row = tuple[str, str, str]
+UNSEEN = "coalescing and bank conflicts, which only a profile shows (iomodel audit)"
+"""What no schedule tells."""
 
 
 def shown(diagnosis: Diagnosis) -> list[Table | str]:
@@ -32,7 +34,7 @@ def shown(diagnosis: Diagnosis) -> list[Table | str]:
         parts += ["", Table.of("Remedies", Remedy, diagnosis.remedies, names=names)]
     else:
         parts += ["", "Remedies: none that the model expects to gain"]
-    return [*parts, *(["Left out or assumed:", *map(_item, diagnosis.left_out)] if diagnosis.left_out else [])]
+    return [*parts, "Left out or assumed:", *map(_item, (*diagnosis.left_out, UNSEEN))]
 
 
 def _item(text: str) -> str:
