@@ -93,7 +93,9 @@ def damaged(given: argparse.Namespace, folder: Path) -> int:
         grown = (_resident() - before) / 2**20
         broken, total = broken + counts["broken"], total + len(numbers)
         cells = (len(numbers), counts["answered"], counts["refused"], counts["broken"])
-        table.add_row(excerpt.name, *(f"{cell:,}" for cell in cells), f"{1e3 * slowest:.1f}", f"{grown:.1f}")
+        row = (excerpt.name, *(f"{cell:,}" for cell in cells), f"{1e3 * slowest:.1f}", f"{grown:.1f}")
+        table.add_row(*row)
+        print(*row, sep="\t", file=sys.stderr, flush=True)  # A run that is stopped leaves the rows of what it read.
     Console(width=120).print(table)
     print(f"{total:,} variants, {broken:,} broken, {time.process_time() - begun:.0f} CPU s")
     return int(bool(broken))

@@ -141,8 +141,11 @@ def of_params(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _width_of_meta(data: Mapping[str, Any]) -> int | None:
     """Compute the width of the MLP of Meta's params.json; None where it is stated or the rule cannot be applied."""
     width, multiple, factor = data.get("dim"), data.get("multiple_of"), data.get("ffn_dim_multiplier", 1.0)
-    whole = isinstance(width, int) and isinstance(multiple, int) and 0 < width < LARGEST and 0 < multiple < LARGEST
-    if "hidden_dim" in data or not whole or not isinstance(factor, int | float) or not 0 < factor < LARGEST:
+    if "hidden_dim" in data or not isinstance(width, int) or not isinstance(multiple, int):
+        return None
+    if not 0 < width < LARGEST or not 0 < multiple < LARGEST:
+        return None
+    if not isinstance(factor, int | float) or not 0 < factor < LARGEST:
         return None
     unrounded = int(factor * (8 * width // 3))
     return multiple * -(-unrounded // multiple)

@@ -83,6 +83,9 @@ def known_mask(mask: Any) -> Any:
         return "full"
     if isinstance(mask, Window | BlockMask | Documents) or (isinstance(mask, str) and mask in get_args(MaskName)):
         return mask
+    if callable(mask):
+        named = getattr(mask, "__name__", type(mask).__name__)
+        raise InputError(f"mask: the function {named} given; allowed: iomodel.torch.mask_of({named}, q_len, kv_len)")
     raise UnknownNameError(
         "mask",
         mask,

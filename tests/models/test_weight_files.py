@@ -211,6 +211,10 @@ def test_two_types_need_rows_of_one_width():
         Attention(q_len=1, head_dim=40, kv_dtype="fp16/q4_0")
     with pytest.raises(InputError, match="'q8_0/q4_0' given for deepseek-v3, whose rows of K and of V differ"):
         plan("deepseek-v3", "b200", tp=8, prompt=2048, output=256, kv_dtype="q8_0/q4_0")
+    with pytest.raises(
+        InputError, match="'bf16/fp8' given; allowed: one type, or two different ones of fp32, fp16, bf16, q8_0"
+    ):
+        plan("llama-3.1-8b", "h100-sxm", prompt=2048, output=256, kv_dtype="bf16/fp8")
     for wrong in ("q8_0/int4", "q8_0/q8_0", "q8_0/", "/"):
         with pytest.raises(UnknownNameError, match="kv_dtype"):
             model("llama-3-8b").kv_bytes_per_token(wrong)

@@ -85,6 +85,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"mask": None}, "mask: None is unknown"),
     ({"mask": {"left": -1}}, "mask: left: "),
     ({"mask": ["causal"]}, "mask: ['causal'] is unknown"),
+    ({"mask": max}, "mask: the function max given; allowed: iomodel.torch.mask_of(max, q_len, kv_len)"),
     ({"mask": {"lengths": [8], "left": 3}}, "mask: left: 3 given for an unknown field"),
     ({"mask": {"blocks": [[1]], "block_q": 8}}, "mask: block_kv: not given, but required"),
     ({"mask": iomodel.Documents([3, 4])}, "mask: documents of 7 positions given for q_len = 8 and kv_len = 8"),

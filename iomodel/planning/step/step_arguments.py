@@ -18,7 +18,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
 from iomodel.timing.parameters import Parameters
-from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
+from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS, PAIRED
 from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, WIDE, served
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 
@@ -121,8 +121,13 @@ def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
     }
     for field, names in known.items():
         value = types.get(field)
-        if value is not None and (not isinstance(value, str) or value not in names):
-            raise UnknownNameError(field, value, names)
+        if value is None or (isinstance(value, str) and value in names):
+            continue
+        if isinstance(value, str) and field == "kv_dtype" and "/" in value:
+            raise InputError(
+                f"kv_dtype: {shown(value)} given; allowed: one type, or two different ones of {', '.join(PAIRED)}"
+            )
+        raise UnknownNameError(field, value, names)
 
 
 def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
