@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from hashlib import sha256
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import sympy
@@ -276,13 +276,12 @@ def meaning_of(algorithm: Algorithm) -> str:
     options |= {*declaration.features} if declaration.answers != "attention" else set()
     numbers = {name: BY_NAME[name] for name in NUMBERS & declaration.options.keys()}
     masks = ((False, False), (True, True), (False, True)) if declaration.answers == "attention" else ((False, False),)
-    nests = [
-        declaration.nest("forward", *mask, **numbers, **{name: name in on for name in options})
-        for mask in masks
-        for many in range(len(options) + 1)
-        for on in combinations(sorted(options), many)
-        if len({*on} & {*declaration.exclusive}) <= 1
-    ]
+    nests = []
+    for (causal, masked), many in product(masks, range(len(options) + 1)):
+        for on in combinations(sorted(options), many):
+            if len({*on} & {*declaration.exclusive}) <= 1:
+                chosen: dict[str, Any] = {**numbers, **{name: name in on for name in options}}
+                nests.append(declaration.nest("forward", causal, masked, **chosen))
     return text_of([facts, declaration.implementations, nests])
 
 

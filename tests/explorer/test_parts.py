@@ -76,7 +76,9 @@ def test_plans_follow_from_the_facts_and_the_forward_nests_of_algorithms(name: s
     assert meaning_of(replace(declared, cite="another", title="another")) == meaning
     if name == "flash3":
         assert meaning_of(replace(declared, backward=algorithm("flash2").backward)) == meaning
-    changed = [replace(declared, preference=9), replace(declared, implementations=(*known, *known[:1]))][: 1 + bool(known)]
+    changed = [replace(declared, preference=9)]
+    if known:
+        changed.append(replace(declared, implementations=(*known, *known[:1])))
     if name == "flash3":
         changed.append(replace(declared, declare=algorithm("flash1").declare))
     assert all(meaning_of(other) != meaning for other in changed)

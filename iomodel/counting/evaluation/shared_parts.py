@@ -51,7 +51,7 @@ class _Graph:
         return len(self.parts) - 1
 
     def pair(self, kind: type[Expr]) -> None:
-        """Make a node of each pair of parts that several sums, or products, have; the most frequent pair comes first."""
+        """Make a node of each pair of parts that several sums, or products, have, the most frequent pair first."""
         holders: dict[tuple[int, int], set[int]] = {}
         for node, own in enumerate(self.kinds):
             if own is kind:
