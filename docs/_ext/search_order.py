@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PHRASES: dict[str, tuple[str, ...]] = {
     "install": ("install", "pip", "setup"),
+    "five-minutes": ("quick start", "getting started", "tutorial", "introduction"),
     "notebooks/2-pick-a-tile": ("best tile", "tile size", "block size", "optimal tile", "choose tile"),
     "notebooks/3-bytes-to-seconds": ("time of a call", "latency of a kernel"),
     "triton": ("autotune", "triton config", "prune", "num_warps", "num_stages"),
