@@ -17,7 +17,7 @@ LIKE = {"sm_100": "sm_90", "sm_103": "sm_90", "sm_121": "sm_120"}
 """Architectures whose tiles are those of another where a table has none of their own: the sources choose by compute
 capability 8.x above 8.0 (FlashAttention-2's launch templates, CUTLASS's Sm80 kernels) or by the shared memory of an SM
 (FlashInfer), which are alike."""
-ROWS = (16, 32, 64, 128)
+ROWS = (8, 16, 32, 64, 128)
 """Numbers of rows that the tables distinguish."""
 
 
