@@ -132,8 +132,8 @@ def expanded(expr: Expr) -> Expr:
     """Multiply out the products and powers of a formula, but for those inside of functions, which sympy would rebuild.
 
     >>> from iomodel.nests.symbols import N_k, N_q, d
-    >>> expanded(d * (N_q + Max(0, N_k * (N_q + 1))))
-    N_q*d + d*Max(0, N_k*(N_q + 1))
+    >>> expanded(d * (N_q + Max(0, N_k - N_q)))
+    N_q*d + d*Max(0, N_k - N_q)
     """
     names: dict[Expr, Expr] = {}
 

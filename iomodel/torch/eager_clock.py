@@ -123,7 +123,7 @@ class EagerClock:
         again = kernel.rereads(known.units, known.last_cache)
         dram = max(0, kernel.read - saved.read) + again + max(0, kernel.written - saved.written)
         tensors = {"read": kernel.read + kernel.again, "written": kernel.written}
-        if not sum(tensors.values()):
+        if not sum(tensors.values()) or not kernel.blocks:
             return Span(0.0, 0, 0, 0, ())
         span = streamed(self, title, tensors, 0, kernel.blocks, dram=dram)
         limits = {**dict(span.breakdown), **self._limits(kernel, dram, known)}

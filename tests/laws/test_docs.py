@@ -136,7 +136,7 @@ def _entries(folder: str) -> list[str]:
 
 @pytest.mark.parametrize("page", ["index", *READERS])
 def test_every_page_is_in_the_list_of_its_reader(page: str) -> None:
-    heading = "Pages to begin with" if page == "index" else "Pages"
+    heading = "Ten pages to begin with" if page == "index" else "Pages"
     linked = re.findall(r"^- \[.*\]\(([\w/-]+)\.md\)", section(f"{page}.md", heading), re.MULTILINE)
     assert linked == [entry for entry in toctree(f"{page}.md") if entry not in READERS]
 

@@ -383,7 +383,7 @@ def test_caches_are_bounded() -> None:
               "devices.device._names", "devices.device._shipped",
               "models.registry._names", "models.registry._shipped",
               "counting.evaluation.engine_choice.numba_is_there", "plots.canvas._figure_class",
-              "devices.calibration.kernels.kernel", "counting.store._table",
+              "devices.calibration.kernels.kernel", "counting.store._table", "counting.store._sources",
               "common.validation._fields_of", "algorithms._tiles.shipped_tiles",
               "common.derived.digest", "algorithms._preferred", "planning.service_options.options_of",
               "counting.evaluation.numba_runner._floor_sum", "counting.evaluation.numba_runner._divides",

@@ -35,10 +35,19 @@ def test_every_input_is_answered_or_refused_in_one_line(first: int) -> None:
     assert sum(found.outcomes.values()) == 100
 
 
+REFUSED = {
+    *("model_index.json", "modules.json", "bge-config.json", "bge-modules.json", "sd3.5-model_index.json"),
+    *("sdxl-model_index.json", "sdxl-unet-config.json", "ggml-vocab-llama-spm.gguf", "ggml-vocab-phi-3.gguf"),
+    *("weight-inspect-empty.gguf", "weight-inspect-tiny.gguf", "llama-2-70b-params.json"),
+}
+
+
 @pytest.mark.parametrize("excerpt", list(excerpts()), ids=lambda excerpt: excerpt.name)
 def test_a_damaged_public_file_is_read_or_refused_in_one_line(excerpt: Excerpt, tmp_path: Path) -> None:
-    refused = excerpt.name in ("model_index.json", "modules.json")  # folders of diffusers and sentence-transformers
-    assert outcome(excerpt, excerpt.content, tmp_path) == ("refused" if refused else "answered")
+    known = outcome(excerpt, excerpt.content, tmp_path)
+    # Folders of diffusers and sentence-transformers, vocabularies and files of a few bytes are no models.
+    refused = excerpt.name in REFUSED
+    assert known == ("refused" if refused else "answered")
     for number in range(15):
         found, error = held(Case(excerpt.name, "", lambda: outcome(excerpt, variant(excerpt, 1, number), tmp_path)), 60)  # noqa: B023
         assert (found in ("answered", "refused"), error) == (True, None), number

@@ -183,7 +183,7 @@ def joined(spans: Sequence[Span]) -> Span:
     """Combine spans in sequence into one.
 
     >>> joined([Span(1.0, 2, 3, 4, (("hbm", 1.0),)), Span(1.0, 2, 3, 4, (("hbm", 1.0),))])
-    Span(seconds=2.0, hbm_bytes=4, requested_bytes=6, flops=8, breakdown=(('hbm', 2.0),), tiles=())
+    Span(seconds=2.0, hbm_bytes=4, requested_bytes=6, flops=8, breakdown=(('hbm', 2.0),), tiles=(), sent_bytes=0)
     """
     times: dict[str, float] = {}
     for span in spans:
