@@ -245,9 +245,9 @@ def kind_of(program: str, calls: tuple[OperatorCall, ...]) -> str:
     return f"{level}, others"
 
 
-def kernel_times(calls: tuple[OperatorCall, ...], device: str, warm: bool = True) -> list[tuple[float, int]]:
+def kernel_times(calls: tuple[OperatorCall, ...], device: str) -> list[tuple[float, int]]:
     """Return the time of each operator of a program [s], and its launches."""
-    counted = Accounting(hardware=as_device(device), warm=warm).each(calls)
+    counted = Accounting(hardware=as_device(device), warm=True).each(calls)
     return [(each.seconds or 0.0, launches(call)) for call, each in zip(calls, counted, strict=True)]
 
 

@@ -283,24 +283,18 @@ TRTLLM_GEN = Implementation(
 )
 """The prefill kernel that vLLM, SGLang and TensorRT-LLM run on Blackwell. The tiles of a persistent block are dealt out
 in the order of the grid, so that under a causal mask some SMs have more work than others."""
-_GENERATED_DECODE = Residency(
+_GENERATED_DECODE = replace(
+    TWO_TILES,
     title="trtllm-gen decoding, keys as rows: Q, a ring of K and V in shared memory; S, O in tensor memory",
     cite=_GENERATED,
     shared=(Shared(Q), _RING, _STATISTICS),
-    phases=((Fragment(S),),),
-    overhead=24,
     warps=(4,),
-    producers=8,
-    producer_registers=64,
-    mma="warpgroup",
     transposed=True,
     step=(128, 8),
     sizes=((8, 16, 32, 64), (128,)),
-    architectures=("sm_100", "sm_103"),
+    turns=0,
     tensor=(Shared(S, dtype="fp32"), Shared(O, dtype="fp32")),
     dtypes=("fp16", "bf16", "fp8"),
-    instruction_rows=128,
-    parts=2,
 )
 """Its product of 128 keys pads to 8 queries, where that of 128 queries would pad to 128."""
 GENERATED_DECODE = tuple(

@@ -17,6 +17,8 @@ TIMES = {
 """Units of a time [s]."""
 RATES = {f"{prefix}byte/{second}": size for prefix, size in PREFIXES.items() for second in ("second", "s")}
 """Units of a rate [B/s]."""
+SCALES = TIMES | RATES
+"""Units of the values of counters [s, B/s]."""
 WHOLE = re.compile(r"-?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 COMMA = re.compile(r"-?([0-9]+|[0-9]{1,3}([.\s][0-9]{3})+)(,[0-9]*)?([eE][-+]?[0-9]+)?")
 LARGEST = 1e300

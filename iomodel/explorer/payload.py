@@ -90,7 +90,7 @@ def report_data() -> dict[str, Any]:
     counters = {
         "sector": names.SECTOR,
         "prefixes": names.PREFIXES,
-        "scales": names.TIMES | names.RATES,
+        "scales": names.SCALES,
         "labels": {label: [counter, list(units)] for label, (counter, units) in names.LABELS.items()},
         "rate": names.RATE,
         "whole": f"^(?:{names.WHOLE.pattern})$",

@@ -160,9 +160,10 @@ class Estimate(Deferred, Result, Tabular):
             least = min(above, level.bound.bytes)
             excess[level.name] = self.breakdown.get("l2", 0) * (above - least) / self.requested_bytes
             above = least
-        for level in self.levels[len(inside) :][-1:]:
-            share = 1 - min(1, level.bound.bytes / self.streamed_bytes)
-            excess[level.name] = self.breakdown.get("hbm", 0) * share
+        if len(inside) < len(self.levels):
+            last = self.levels[-1]
+            share = 1 - min(1, last.bound.bytes / self.streamed_bytes)
+            excess[last.name] = self.breakdown.get("hbm", 0) * share
         return excess
 
     @property

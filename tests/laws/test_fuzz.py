@@ -40,14 +40,14 @@ REFUSED = {
     *("sdxl-model_index.json", "sdxl-unet-config.json", "ggml-vocab-llama-spm.gguf", "ggml-vocab-phi-3.gguf"),
     *("weight-inspect-empty.gguf", "weight-inspect-tiny.gguf", "llama-2-70b-params.json"),
 }
+"""Files that are no models: folders of diffusers and sentence-transformers, vocabularies, files of a few bytes, and
+parameters without the size of a vocabulary."""
 
 
 @pytest.mark.parametrize("excerpt", list(excerpts()), ids=lambda excerpt: excerpt.name)
 def test_a_damaged_public_file_is_read_or_refused_in_one_line(excerpt: Excerpt, tmp_path: Path) -> None:
     known = outcome(excerpt, excerpt.content, tmp_path)
-    # Folders of diffusers and sentence-transformers, vocabularies and files of a few bytes are no models.
-    refused = excerpt.name in REFUSED
-    assert known == ("refused" if refused else "answered")
+    assert known == ("refused" if excerpt.name in REFUSED else "answered")
     for number in range(15):
         found, error = held(Case(excerpt.name, "", lambda: outcome(excerpt, variant(excerpt, 1, number), tmp_path)), 60)  # noqa: B023
         assert (found in ("answered", "refused"), error) == (True, None), number

@@ -138,7 +138,9 @@ def test_a_name_of_kernels_names_the_schedule_too() -> None:
     assert iomodel.cost("fa2", LLAMA, {"block_q": 128, "block_kv": 64}).algorithm == "flash2"
     decoding = iomodel.Attention(batch=8, heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128, kv_dtype="fp8")
     assert iomodel.estimate("split_kv", decoding, "b200").implementation == "trtllm-gen-decode"
-    assert iomodel.estimate("split_kv", decoding, "b200", implementation="trtllm-gen").tiles["block_q"] == 16
+    for kv_heads, rows in ((8, 8), (2, 16)):  # 4 and 16 queries read one key
+        asked = decoding.model_copy(update={"kv_heads": kv_heads})
+        assert iomodel.estimate("split_kv", asked, "b200", implementation="trtllm-gen").tiles["block_q"] == rows
     for name, (schedule, kernels) in kernel_names().items():
         assert algorithm(name).name == schedule
         assert kernels in [known.name for known in algorithm(schedule).implementations]

@@ -16,9 +16,8 @@ from iomodel.common.counter_names import (
     LOCAL,
     PREFIXES,
     RATE,
-    RATES,
+    SCALES,
     SECTOR,
-    TIMES,
     WHOLE,
 )
 from iomodel.common.frozen_dict import FrozenDict
@@ -164,8 +163,8 @@ def in_base_units(value: str, unit: str, commas: bool = False) -> float | None:
     if abs(number) > LARGEST:
         return None
     stem = unit.strip()
-    if stem in TIMES or stem in RATES:
-        return number * (TIMES | RATES)[stem]
+    if stem in SCALES:
+        return number * SCALES[stem]
     if stem.endswith("byte") and stem[:-4] in PREFIXES:
         return number * PREFIXES[stem[:-4]]
     if stem.endswith("sector") and stem[:-6] in PREFIXES:

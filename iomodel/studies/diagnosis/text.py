@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Row = tuple[str, str, str]
 UNSEEN = "coalescing and bank conflicts, which only a profile shows (iomodel audit)"
-"""What no schedule tells."""
+"""Causes that no schedule tells."""
 
 
 def shown(diagnosis: Diagnosis) -> list[Table | str]:
