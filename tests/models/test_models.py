@@ -58,6 +58,7 @@ ROUNDED = {  # as published, in billions: total and active
     "llama-4-scout": (107.8, 17.2),  # 109 with the part that sees
     "qwen2.5-72b": (72.7, 72.7),
     "qwen3-8b": (8.2, 8.2),
+    "qwen3-0.6b": (0.6, 0.6),
     "qwen3-1.7b": (1.7, 1.7),
     "qwen3-4b": (4.0, 4.0),
     "qwen3.6-27b": (27, 27),
