@@ -124,6 +124,15 @@ def test_a_vocabulary_in_gguf_is_no_model():
     assert (llama["llama.block_count"], llama["llama.attention.head_count"]) == (32, 32)
 
 
+def test_small_models_in_gguf_are_counted_as_stored():
+    """The first has 292,800 parameters and 163,840 B of cache for 256 tokens (its readers in public code)."""
+    stories, random = (FILES / f"{name}.gguf" for name in ("stories260K", "llama-2-tiny-random"))
+    assert (model(stories).parameters, 256 * model(stories).kv_bytes_per_token()) == (292_800, 163_840)
+    assert model(stories).weight_bytes() == read_weights(str(stories)).bytes == 4 * 292_800
+    norms = 3 * 8 * 2  # in fp32, where matrices are in fp16
+    assert model(random).weight_bytes() == read_weights(str(random)).bytes - norms == 2 * 513_048
+
+
 def test_parts_of_diffusers_and_encoders_are_refused_with_the_reason():
     reasons = {"sd3.5-model_index": "diffusion", "sdxl-model_index": "diffusion", "sdxl-unet-config": "diffusion",
                "bge-config": "an encoder", "bge-modules": "in config.json beside it"}  # fmt: skip
