@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 28
 """Largest file [B]."""
+RUNS = "benchmarks"
+"""Key of the runs in a document of GuideLLM."""
 GIB, MS, NS = 2.0**30, 1e-3, 1e-9
 MOST = 1e15
 """Largest number of a file that is taken for a length, a rate or a time."""
@@ -80,7 +82,8 @@ class BenchmarkRun:
 class Format(NamedTuple):
     """Keys of a format: those by which it is known, and the paths of settings and figures, each with a factor.
 
-    A time to the first token that equals the `latency` is that of an answer in one piece, and is no figure.
+    A time to the first token that equals the `latency` is that of an answer in one piece, and is no figure. A run
+    without a rate and without a number of clients has as many as were `in_flight`.
     """
 
     source: str
@@ -88,11 +91,12 @@ class Format(NamedTuple):
     setting: Mapping[str, str]
     measured: Mapping[str, tuple[str, float]]
     latency: str | None = None
+    in_flight: str | None = None
 
 
 def _figures(**paths: str) -> dict[str, tuple[str, float]]:
     """List the figures of a format, in milliseconds where their path says so."""
-    return {name: (path, MS if path.endswith(("_ms", "_ms.avg")) else 1.0) for name, path in paths.items()}
+    return {name: (path, MS if "_ms" in path else 1.0) for name, path in paths.items()}
 
 
 SERVE = _figures(
@@ -181,6 +185,28 @@ FORMATS = (
             "output": "osl", "speculation": "spec_decoding",
         },
         _figures(ttft="mean_ttft", tpot="mean_tpot", tokens_per_device="output_tput_per_gpu"),
+    ),
+    Format(
+        "GuideLLM",
+        ("metrics.request_concurrency", "metrics.inter_token_latency_ms"),
+        {
+            "model": "config.backend.model|worker.backend_model",
+            "clients": "config.strategy.streams|args.strategy.streams",
+            "load": "config.strategy.rate|args.strategy.rate",
+            "requests": (
+                "metrics.request_totals.successful|request_totals.successful|run_stats.requests_made.successful"
+            ),
+            "prompt": "metrics.prompt_token_count.successful.mean",
+            "output": "metrics.output_token_count.successful.mean",
+        },
+        # Its time_per_output_token_ms counts the first token too.
+        _figures(
+            ttft="metrics.time_to_first_token_ms.successful.mean",
+            tpot="metrics.inter_token_latency_ms.successful.mean",
+            tokens_per_second="metrics.output_tokens_per_second.successful.mean",
+            requests_per_second="metrics.requests_per_second.successful.mean",
+        ),
+        in_flight="metrics.request_concurrency.successful.mean",
     ),
 )  # fmt: skip
 """Formats of JSON, the most particular first where keys are shared."""
@@ -308,7 +334,7 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
     ----------
     path : str or Path
         What `vllm bench`, `sglang.bench_serving`, `sglang.bench_offline_throughput`, `trtllm-bench`, genai-perf,
-        AIPerf, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
+        AIPerf, GuideLLM, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
 
     Raises
     ------
@@ -333,10 +359,11 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
 
 
 def _documents(text: str) -> list[Any]:
-    """Parse the documents of JSON in a text: all of it, or single lines."""
+    """Parse the documents of JSON in a text: all of it, its runs, or single lines."""
     try:
         whole = json.loads(text)
-        return whole if isinstance(whole, list) else [whole]
+        listed = whole.get(RUNS) if isinstance(whole, dict) else whole
+        return listed if isinstance(listed, list) else [whole]
     except (ValueError, RecursionError):
         pass
     found = []
@@ -378,6 +405,8 @@ def _of_document(document: Any) -> BenchmarkRun | None:
         for name, (path, factor) in found.measured.items()
         if (number := _number(at(document, path))) is not None and number > 0
     }
+    if found.in_flight is not None and not setting.keys() & {"clients", "load"}:
+        setting["clients"] = at(document, found.in_flight)
     if found.latency is not None and at(document, found.latency) == at(document, found.measured["ttft"][0]):
         measured.pop("ttft", None)
     return _run(found.source, setting, measured)
@@ -388,8 +417,8 @@ def _of_log(text: str) -> BenchmarkRun:
     if found is None:
         raise InputError(
             "file: no result and no log of a known program; allowed: what vllm bench, sglang.bench_serving, "
-            "sglang.bench_offline_throughput, trtllm-bench, AIPerf, InferenceMAX or MLPerf write, or the start of vLLM "
-            "or SGLang"
+            "sglang.bench_offline_throughput, trtllm-bench, AIPerf, GuideLLM, InferenceMAX or MLPerf write, or the "
+            "start of vLLM or SGLang"
         )
     source, lines = found
     numbers: dict[str, float] = {}

@@ -251,7 +251,7 @@ def judge_run(
     ----------
     file : str or Path
         What `vllm bench`, `sglang.bench_serving`, `sglang.bench_offline_throughput`, `trtllm-bench`, genai-perf,
-        AIPerf, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
+        AIPerf, GuideLLM, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
     hardware : Hardware or str, optional
         The device.
     layout : Layout, optional

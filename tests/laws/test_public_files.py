@@ -18,8 +18,9 @@ TESTS = Path(__file__).parents[1]
 with (TESTS / "public_files.csv").open(newline="", encoding="utf-8") as listed:
     ROWS = list(csv.DictReader(listed))
 FORMATS = {
-    "Azure 2023", "Azure 2024", "Mooncake", "BurstGPT", "ShareGPT", "traces of vLLM", "traces of AIPerf", "GuideLLM",
-    "vllm bench serve", "sglang.bench_serving", "trtllm-bench", "genai-perf", "AIPerf", "InferenceMAX", "MLPerf",
+    "Azure 2023", "Azure 2024", "Mooncake", "BurstGPT", "ShareGPT", "traces of vLLM", "traces of SGLang",
+    "traces of AIPerf", "traces of GuideLLM", "GuideLLM", "vllm bench serve", "sglang.bench_serving", "trtllm-bench",
+    "genai-perf", "AIPerf", "InferenceMAX", "MLPerf",
     "start of vLLM", "start of SGLang", "ncu details page", "ncu raw page", "rocprof", "rocprofv3", "Omniperf",
     "PyTorch profiler", "GGUF", "safetensors", "safetensors index", "params.json", "diffusers", "sentence-transformers",
 }  # fmt: skip

@@ -37,6 +37,18 @@ READ = {
     ),
     "genai-perf-whole.json": ({"clients": 100, "output": 568}, {"tokens_per_second": 12277.70340876071}),
     "genai-perf.json": ({"prompt": 200, "output": 128}, {"ttft": 31e-3, "tpot": 7.6e-3}),
+    "guidellm-concurrent.json": (
+        {"model": "Qwen/Qwen3-0.6B", "clients": 16, "load": None, "requests": 259, "prompt": 264, "output": 128},
+        {"ttft": 85.01119871397276e-3, "tpot": 27.796552901218284e-3, "tokens_per_second": 544.838245750165},
+    ),
+    "guidellm-constant.json": (
+        {"model": "Qwen/Qwen3-0.6B", "clients": None, "load": 10.0, "requests": 586, "prompt": 120, "output": 128},
+        {"ttft": 1006.2143587008272e-3, "tpot": 10.423929083078537e-3, "requests_per_second": 9.777764697593275},
+    ),
+    "guidellm-synchronous.json": (
+        {"model": "openai/gpt-oss-20b", "clients": 1, "load": None, "requests": 25, "prompt": 93, "output": 1024},
+        {"ttft": 48.843650817871094e-3, "tpot": 29.90631087667665e-3, "tokens_per_second": 33.417378943280085},
+    ),
     "inferencemax.json": ({"hardware": "h200", "tensor_parallel": 8, "clients": 64}, {"tpot": 0.0112}),
     "inferencemax-mi355x.json": ({"hardware": "mi355x", "clients": 16}, {"ttft": 2.840227181401133}),
     "inferencemax-b300.json": (
@@ -128,6 +140,46 @@ def test_a_closed_loop_is_the_plan_of_its_clients():
     assert figures["ttft"].predicted == planned.ttft
     assert figures["tokens_per_second"].predicted == planned.tokens_per_second
     assert [each.error for each in judged.changes] == sorted(each.error for each in judged.changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "layout", "clients", "replicas"),
+    [("concurrent", "t4", Layout(), 16, 2), ("synchronous", "arc-pro-b60", Layout(tensor_parallel=4), 1, 1)],
+)
+def test_a_result_of_guidellm_is_the_plan_of_its_set_up(name, device, layout, clients, replicas):
+    """As its authors ran it: two pairs of pods on two T4, and four Arc Pro B60."""
+    run = read_benchmark(HERE / f"guidellm-{name}.json")
+    judged = judge_run(HERE / f"guidellm-{name}.json", device, layout=layout, replicas=replicas, engine="vllm")
+    lengths = {each: run.setting[each] for each in ("prompt", "output")}
+    count = replicas * layout.devices
+    planned = plan(judged.model, device, layout=layout, clients=clients, count=count, engine="vllm", **lengths)
+    names = ("ttft", "tpot", "tokens_per_second", "requests_per_second")
+    found = [(each.name, each.predicted, each.measured) for each in judged.figures]
+    assert found == [(each, getattr(planned, each), run.measured[each]) for each in names]
+
+
+def guidellm(strategy, in_flight=7.4):
+    """Write one run of GuideLLM under a strategy."""
+    mean = {"successful": {"mean": in_flight}}
+    metrics = {"request_concurrency": mean, "inter_token_latency_ms": mean}
+    return {"config": {"strategy": strategy, "backend": {"model": "m"}}, "metrics": metrics}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "clients", "load"),
+    [
+        ({"type_": "throughput", "max_concurrency": 512}, 7, None),
+        ({"type_": "concurrent", "streams": 16}, 16, None),
+        ({"type_": "poisson", "rate": 5.0, "max_concurrency": 512}, None, 5.0),
+    ],
+)
+def test_a_run_without_a_rate_has_the_clients_that_were_in_flight(tmp_path, strategy, clients, load):
+    """The most that GuideLLM would send at a time are not the clients of a run, and one with a rate has none."""
+    file = tmp_path / "sweep.json"
+    file.write_text(json.dumps({"benchmarks": [guidellm({"streams": 3}), guidellm(strategy)]}), encoding="utf-8")
+    run = read_benchmark(file)
+    assert (run.setting.get("clients"), run.setting.get("load")) == (clients, load)
+    assert run.notes == ("the last of 2 runs in the file",)
 
 
 def test_a_run_with_few_requests_per_client_is_simulated(tmp_path):
