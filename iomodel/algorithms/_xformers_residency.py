@@ -17,7 +17,7 @@ from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.execution import BARRIERS
 from iomodel.nests.implementation import Implementation
-from iomodel.nests.residency import Fragment, Residency, Reused, Shared
+from iomodel.nests.residency import TF32_PRODUCTS, Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, B_r, d, d_v
 from iomodel.nests.tensors import D, K, O, Q, S, V, dK, dO, dV, m
 
@@ -69,6 +69,9 @@ FP32 = tuple(
         shared=_layout(3, 3),
         phases=((Fragment(S), Fragment(O)),),
         dtypes=("fp32",),
+        # OpMultiplyAddFastF32 in gemm_kernel_utils.h; by default the three larger products of the halves of its
+        # operands (TensorFloat32Op::k3xTF32 in cutlass/gemm/warp/mma_tensor_op_fast_f32.h).
+        tf32_products=TF32_PRODUCTS,
     )
     for half in (NARROW, WIDE)
 )

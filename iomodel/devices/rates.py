@@ -222,6 +222,27 @@ def product_rates(device: Hardware, dtype: str) -> Rates:
     return replace(rates(device, scaled), dtype=dtype) if has_rates(device, scaled) else rates(device, dtype)
 
 
+def split_in_tf32(own: Rates, tf32: Rates, products: int) -> Rates:
+    """Return the rates of a kernel that forms each product of fp32 operands as several products in TF32.
+
+    >>> from iomodel.devices.device import hardware
+    >>> fp32, tf32 = (rates(hardware("a100-sxm4-80gb"), name) for name in ("fp32", "tf32"))
+    >>> fp32.peak, split_in_tf32(fp32, tf32, 3).peak  # of CUTLASS's OpMultiplyAddFastF32
+    (19500000000000.0, 52000000000000.0)
+    """
+    return replace(
+        own,
+        matrix=tf32.matrix / products,
+        warp_matrix=tf32.warp_matrix / products,
+        peak=tf32.peak / products,
+        reached=tf32.reached / products,
+        sm_matrix=None if tf32.sm_matrix is None else tf32.sm_matrix / products,
+        sm_warp_matrix=None if tf32.sm_warp_matrix is None else tf32.sm_warp_matrix / products,
+        assumed=(*own.assumed, f"each product in fp32 as {products} in TF32, whether a framework allows TF32 or not"),
+        assumed_products=tf32.assumed_products,
+    )
+
+
 class _Figures(dict[str, float]):
     """The figures of a device by the paths of their fields, and its clock as "clock"."""
 

@@ -14,7 +14,7 @@ from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware, hardware
-from iomodel.devices.rates import rates
+from iomodel.devices.rates import has_rates, rates, split_in_tf32
 from iomodel.errors import IOModelError
 from iomodel.explorer.call_kinds import MASKS, CallKind
 from iomodel.explorer.transpile import Transpiler
@@ -22,7 +22,7 @@ from iomodel.explorer.used_definitions import used_definitions
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import PACKED, Implementation
-from iomodel.nests.residency import Residency
+from iomodel.nests.residency import TF32_PRODUCTS, Residency
 from iomodel.placement.limits import device_of
 from iomodel.placement.placement import residency_formulas
 from iomodel.solving.certificate import TIE
@@ -30,6 +30,7 @@ from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.work_at_point import Demands, demands, folds_alike
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
+from iomodel.workloads.workload import stored
 
 
 def number_source(function: ast.FunctionDef) -> str:
@@ -242,6 +243,7 @@ def _device(gpu: Hardware) -> dict[str, Any]:
         "sram_per_block": gpu.sram_per_block,
         "sram_per_sm": None if per_sm is None else int(per_sm.value),
         "rates": {},
+        "split": {},
     }
     try:
         data["limits"] = asdict(device_of(gpu))
@@ -252,4 +254,6 @@ def _device(gpu: Hardware) -> dict[str, Any]:
             data["rates"][dtype] = asdict(rates(gpu, dtype))
         except IOModelError as error:
             data["rates"][dtype] = str(error)
+        if stored(dtype) == "fp32" and has_rates(gpu, dtype) and has_rates(gpu, "tf32"):
+            data["split"][dtype] = asdict(split_in_tf32(rates(gpu, dtype), rates(gpu, "tf32"), TF32_PRODUCTS))
     return data

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 
+TF32_PRODUCTS = 3
+"""Products in TF32 that form one of fp32 operands, each the sum of a larger and a smaller part, to the accuracy of fp32
+(TensorFloat32Op::k3xTF32 of CUTLASS) [-]."""
+
+
 @dataclass(frozen=True)
 class Shared:
     """A tile in shared or tensor memory with its number of copies, and its `dtype` if not that of the tensor in HBM.
@@ -98,6 +103,9 @@ class Residency(Record):
         Widths of V and O for which the kernel is compiled; empty for those of Q and K [elements].
     dtypes : tuple of str
         Supported types of Q, K and V.
+    tf32_products : int
+        Products in TF32 that form one of fp32 operands, whether a framework allows TF32 or not; 0 for the products of
+        the call's type [-].
     exposed : float
         Share of the softmax that does not overlap with products of another tile or warp group [-].
     turns : int
@@ -143,6 +151,7 @@ class Residency(Record):
     transposed: bool = False
     head_dims: tuple[int, ...] = (32, 64, 96, 128, 192, 256)
     dtypes: tuple[str, ...] = ("fp16", "bf16")
+    tf32_products: int = 0
     exposed: float = 1.0
     turns: int = 0
     capability: tuple[str, ...] = ("8.0",)

@@ -12,6 +12,7 @@ from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.window import Window
+from iomodel.workloads.workload import stored
 
 LIKE = {"sm_100": "sm_90", "sm_103": "sm_90", "sm_121": "sm_120"}
 """Architectures whose tiles are those of another where a table has none of their own: the sources choose by compute
@@ -42,7 +43,7 @@ def shipped_row(
         if row.direction == call.direction
         and row.head_dim >= call.head_dim
         and row.value_dim >= call.value_dim
-        and (not row.dtypes or call.dtype in row.dtypes)
+        and (not row.dtypes or stored(call.dtype) in row.dtypes)
     ]
     own = hardware.architecture or ""
     rows = [row for row in known if row.architecture in ("", own)]

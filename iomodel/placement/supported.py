@@ -9,6 +9,7 @@ from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.errors import InputError
 from iomodel.nests.residency import Residency
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.workload import stored
 
 MOST_NAMED = 6
 """Most devices of a kernel that a message names."""
@@ -23,9 +24,10 @@ def supported(label: str, residencies: Sequence[Residency], workload: Attention,
     if not on_device:
         raise InputError(_other_devices(label, residencies, device))
     known = list(dict.fromkeys(dtype for residency in on_device for dtype in residency.dtypes))
-    if workload.dtype not in known:
+    own = stored(workload.dtype)
+    if own not in known:
         raise InputError(f"dtype: {workload.dtype!r} given; allowed: {', '.join(known)}, for {label}")
-    of_dtype = [residency for residency in on_device if workload.dtype in residency.dtypes]
+    of_dtype = [residency for residency in on_device if own in residency.dtypes]
     chosen = [residency for residency in of_dtype if set(residency.features) <= set(workload.features)]
     if not chosen:
         lacking = sorted(set(of_dtype[0].features) - set(workload.features))

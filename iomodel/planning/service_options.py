@@ -73,9 +73,9 @@ class ServiceOptions(CapacityOptions, total=False):
         Type of the products of linear layers, "fp4" among others; by default that of fp8 and nvfp4 weights on a device
         with such products, else `dtype`.
     precision : str, optional
-        Types in one name: "bf16", "fp16" and "fp8" set weights and cache, "fp32" and "tf32" products too, "fp4"
-        weights in nvfp4 and a cache in fp8, "int8" weights and products (W8A8), "mxfp4" and "int4" weights alone;
-        types given beside it take precedence.
+        Types in one name: "bf16", "fp16" and "fp8" set weights and cache, "fp32" and "tf32" products and
+        activations too, "fp4" weights in nvfp4 and a cache in fp8, "int8" weights and products (W8A8), "mxfp4" and
+        "int4" weights alone; types given beside it take precedence.
     page_size : int, optional
         Tokens per page of the cache [tokens].
     attention_algorithm : str or Algorithm, optional

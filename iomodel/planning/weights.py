@@ -12,9 +12,7 @@ from iomodel.models.registry import DecoderLayer, ModelSpec
 from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.planning.step.lora import Lora
 from iomodel.workloads.dtypes import QUANTISED, in_bytes, known_dtype, served
-
-STORED = {"tf32": "fp32"}
-"""Compute types with a different storage type."""
+from iomodel.workloads.workload import stored
 
 
 class Elements(Counter[str]):
@@ -58,7 +56,7 @@ class ReplicaWeights:
         rest = self.dtype or served(self.model.dtype)
         dense = self.weight_dtype or (self.model.dtype if self.model.dtype in QUANTISED else rest)
         names = dense, self.weight_dtype or self.model.expert_dtype or dense, rest
-        return WeightTypes(*(known_dtype(STORED.get(name, name), "weight_dtype") for name in names))
+        return WeightTypes(*(known_dtype(stored(name), "weight_dtype") for name in names))
 
     @property
     def released(self) -> bool:
@@ -152,6 +150,6 @@ def layer_weights(
             continue
         own = layer.dtypes.get(linear.name) if released else None
         dtype = own or (types.experts if matrix.expert else types.dense)
-        weights[STORED.get(dtype, dtype)] += linear.times * linear.in_features * linear.out_features
+        weights[stored(dtype)] += linear.times * linear.in_features * linear.out_features
     weights[types.rest] += layer.vectors(hidden)
     return weights

@@ -15,6 +15,7 @@ from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
+from iomodel.devices.rates import Rates
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import TEXTBOOK, Implementation
@@ -174,7 +175,9 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
     hosted = max((one.clock.parameters for one in timed), key=lambda values: values.host_launch)
     assumed = tuple(one.clock for one in timed if sizes and one.clock.assumed)
     asked, names = replace(question, parameters=hosted), " and ".join(dict.fromkeys(kernels))
-    return assembled(asked, partial(whole.at, sizes), timed, sizes, assumed, names)
+    known = timed[0].clock.rates
+    known = replace(known, peak=max(known.peak, question.rates.peak))
+    return assembled(asked, partial(whole.at, sizes), timed, sizes, assumed, names, known)
 
 
 def _with_searched(question: Question, tiles: Mapping[str, int]) -> Mapping[str, Any]:
@@ -219,9 +222,10 @@ def assembled(
     sizes: Mapping[str, int],
     assumed: Sequence[Clock] = (),
     implementation: str = TEXTBOOK.name,
+    rates: Rates | None = None,
 ) -> Estimate:
     """Combine the passes of a call into one estimate; what its time does not need is computed when it is read."""
-    algorithm, call, device, known = question.algorithm, question.call, question.device, question.rates
+    algorithm, call, device, known = question.algorithm, question.call, question.device, rates or question.rates
     seconds = seconds_of([time for launch in timed for time in launch.times], question.parameters)
     tiles = dict(sizes)
     if call.direction != "both":

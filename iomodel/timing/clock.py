@@ -13,7 +13,7 @@ from iomodel.common.arithmetic import anywhere, larger
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
-from iomodel.devices.rates import Rates
+from iomodel.devices.rates import Rates, rates, split_in_tf32
 from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
@@ -373,6 +373,8 @@ def clock_for(
             assumed = implementation is None and bool(declaration.implementations)
     if how.paged_clocks and not (isinstance(workload, Attention) and workload.page_size):
         how = how.without_pages()  # arrays of calls have pages of one key where there are none
+    if placed and placed[0].residency.tf32_products:
+        found = split_in_tf32(found, rates(hardware, "tf32"), placed[0].residency.tf32_products)
     hosted = max(parameters.host_launch, how.host_launch)
     return Clock(
         declaration,

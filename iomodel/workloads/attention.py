@@ -30,7 +30,7 @@ class Attention(Call, Shape):
         Key/value heads, a divisor of `heads` (GQA; 1 is MQA) [-]; keys per head [rows]; width of a row of V and O
         [elements]. The defaults are heads, q_len, head_dim.
     dtype : {"fp32", "tf32", "fp16", "bf16", "fp8", "int8"}
-        Type of Q, K, V, O, S and P in HBM.
+        Type of Q, K, V, O, S and P in HBM; tf32 is fp32 there, and the products are those of TF32.
     mask : "full", "causal", Window, BlockMask or Documents
         Keys visible to each query.
     direction : {"forward", "backward", "both"}

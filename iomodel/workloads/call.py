@@ -17,7 +17,7 @@ from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.window import Window
 from iomodel.workloads.workload import ELEMENT_SIZE as ELEMENT_SIZE  # noqa: PLC0414 - rooms import it from here
-from iomodel.workloads.workload import Workload, one_of
+from iomodel.workloads.workload import Workload, one_of, stored
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
 KVType = Literal[
@@ -267,7 +267,7 @@ class Call(Workload):
         """Features of the call, from :data:`iomodel.nests.features.FEATURES`."""
         has = {
             "latent": self.latent,
-            "kv_dtype": self.kv_dtype != self.dtype,
+            "kv_dtype": stored(self.kv_dtype) != stored(self.dtype),
             "head_scales": self.kv_scales == "head",
             "token_scales": self.kv_scales == "token",
             "paged": self.page_size is not None,

@@ -18,6 +18,15 @@ ELEMENT_SIZE: dict[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8
 """Size of an element in HBM [B]; tf32 is a compute type of fp32 data, which are 4 bytes wide."""
 
 
+def stored(dtype: str) -> str:
+    """Return the type of data in memory: products in TF32 have operands in fp32.
+
+    >>> stored("tf32"), stored("bf16")
+    ('fp32', 'bf16')
+    """
+    return "fp32" if dtype == "tf32" else dtype
+
+
 def one_of(names: Iterable[str]) -> BeforeValidator:
     """Return a validator of a field that raises UnknownNameError for a value that is none of the names."""
 

@@ -36,9 +36,21 @@ def test_fleet_and_simulation_take_it_too():
 
 def test_types_beside_a_precision_take_precedence():
     found = with_precision("fp8", {"kv_dtype": "bf16", "weight_dtype": None, "linear_dtype": None})
-    assert found == {"kv_dtype": "bf16", "weight_dtype": "fp8", "linear_dtype": None}
+    assert found == {"kv_dtype": "bf16", "weight_dtype": "fp8", "linear_dtype": None, "dtype": None}
     timed = step(MODEL, H100, precision="fp8", kv_dtype="bf16", **LONG)
     assert (timed.weight_dtype, timed.linear_dtype, timed.kv_dtype) == ("fp8", "fp8", "bf16")
+
+
+def test_tf32_changes_the_products_of_fp32_alone():
+    """Activations, weights and cache have four bytes, also in attention: Q and O of all heads, K and V of a group."""
+    parts = {name: step(MODEL, H100, precision=name, batch=1, q_len=4096, kv_len=4096) for name in ("fp32", "tf32")}
+    heads, groups, width, layers = 32, 8, 64, 16
+    moved = {name: sum(part.hbm_bytes for part in each.parts if part.kind == "attention")
+             for name, each in parts.items()}  # fmt: skip
+    assert moved["fp32"] == moved["tf32"] == pytest.approx(4 * 4096 * 2 * (heads + groups) * width * layers, rel=0.01)
+    assert parts["tf32"].linear_seconds < 0.5 * parts["fp32"].linear_seconds
+    memory = [plan(MODEL, H100, precision=name, **CHAT).memory for name in ("fp32", "tf32")]
+    assert memory[0].to_dict() == memory[1].to_dict()
 
 
 def test_products_run_at_the_rate_of_their_type():

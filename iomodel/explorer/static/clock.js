@@ -127,8 +127,9 @@ class Timer {
   // The clock of one pass: options are those of the page, as true, false and numbers.
   clock(call, workload, chosen, layouts, known) {
     const device = this.devices[call.state.hardware], own = this.algorithms[call.state.algorithm];
-    const rates = device.rates[call.state.dtype];
-    if (typeof rates === "string") throw new NoTimeError(rates);
+    const nominal = device.rates[call.state.dtype];
+    if (typeof nominal === "string") throw new NoTimeError(nominal);
+    const rates = layouts[0]?.tf32_products ? device.split[call.state.dtype] : nominal;
     const place = call.calls.placeOf(call.state, workload.direction, chosen);
     const stored = this.data.calls[place];
     if (!stored) throw new NoTimeError(`no formulas of the time for this mask with these options on the page; iomodel estimate has them`);
@@ -392,7 +393,8 @@ class Timer {
         found[both && workload.direction === "backward" && call.set.tiles.includes(`bwd_${name}`) ? `bwd_${name}` : name] = size;
       }
     });
-    const rates = passes[0].clock.rates;
+    const own = passes[0].clock.rates, nominal = this.devices[call.state.hardware].rates[call.state.dtype];
+    const rates = { ...own, peak: Math.max(own.peak, nominal.peak) };
     const requested = kernels.reduce((sum, kernel) => sum + kernel.requested_bytes, 0);
     const dram = this.model.dram_interval(kernels, call.lowerBounds(1).compulsory, requested, rates.l2_capacity === null ? null : rates.l2_capacity + (rates.llc_capacity ?? 0));
     const behind = kernels.reduce((sum, kernel) => sum + kernel.streamed_bytes, 0); // of blocks in phase

@@ -28,7 +28,7 @@ from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import KV_MULTIPLE, halves
+from iomodel.workloads.call import ELEMENT_SIZE, KV_MULTIPLE, halves
 from iomodel.workloads.masks.documents import Documents
 
 MOST = 1 << 14
@@ -37,8 +37,6 @@ TYPICAL = (1024, 16384)
 """Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
 MOST_SPLITS = 64
 """Most parts into which the keys of a sequence are split [-]."""
-WIDE = ("bf16", "fp16")
-"""Types of which every kernel of attention takes one."""
 LATENT_START = 8e-6
 """Time of decoding on latents under engines beyond that of its kernels [s]: working rows of
 tests/measured/latent_attention.csv with 1 and 8 requests on H200 and B200; the chain through tiles of 576 elements, and
@@ -94,7 +92,7 @@ class AttentionClock:
 
         The kernel of an engine in narrow types is then at least as fast: the exponentials take as long in both.
         """
-        if _few(call) or call.dtype in WIDE or self._has_kernels(call):
+        if _few(call) or ELEMENT_SIZE[call.dtype] > 1 or self._has_kernels(call):
             return call
         wide = call.model_copy(update={"dtype": "bf16", "kv_dtype": None, "kv_scales": None})
         return wide if self._has_kernels(wide) else call

@@ -174,11 +174,12 @@ class Precision(NamedTuple):
     weight_dtype: str
     linear_dtype: str | None
     kv_dtype: str | None
+    dtype: str | None = None
 
 
 PRECISIONS = {
-    "fp32": Precision("fp32", "fp32", "fp32"),
-    "tf32": Precision("fp32", "tf32", "fp32"),
+    "fp32": Precision("fp32", "fp32", "fp32", "fp32"),
+    "tf32": Precision("fp32", "tf32", "fp32", "tf32"),
     "fp16": Precision("fp16", None, "fp16"),
     "bf16": Precision("bf16", None, "bf16"),
     "fp8": Precision("fp8", None, "fp8"),
@@ -188,8 +189,8 @@ PRECISIONS = {
     "mxfp4": Precision("mxfp4", None, None),
     "int4": Precision("int4-g128", None, None),
 }
-"""Precisions by name: tf32 is fp32 with products in tf32, fp4 is nvfp4 weights and activations, int8 W8A8, mxfp4 and
-int4 weights only."""
+"""Precisions by name: tf32 is fp32 with products in tf32, as where PyTorch may take them, fp4 is nvfp4 weights and
+activations, int8 W8A8, mxfp4 and int4 weights only."""
 MULTIPLIED = {"fp8": "fp8", "nvfp4": "fp4"}
 """Type in which weights are multiplied with activations of their own type, if the device can."""
 PRODUCTS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
@@ -209,7 +210,7 @@ def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any
     Examples
     --------
     >>> with_precision("fp8", {"kv_dtype": "bf16", "weight_dtype": None})
-    {'kv_dtype': 'bf16', 'weight_dtype': 'fp8', 'linear_dtype': None}
+    {'kv_dtype': 'bf16', 'weight_dtype': 'fp8', 'linear_dtype': None, 'dtype': None}
     """
     filled = dict(types)
     if precision is None:

@@ -21,6 +21,7 @@ from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
+from iomodel.nests.residency import TF32_PRODUCTS
 from iomodel.placement.fit import ALONE
 from iomodel.placement.implementations import named, stand_in
 from iomodel.solving.question import Question
@@ -164,6 +165,8 @@ def physical_floor(timed: Estimate) -> Floor:
     known, device = timed.rates, timed.hardware
     have = {path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)}
     peaks = [have.get(f"compute.peak.{known.dtype}{more}", 0.0) for more in ("", "_matrix", "_fp16acc")]
+    if known.dtype == "fp32":
+        peaks.append(have.get("compute.peak.tf32", 0.0) / TF32_PRODUCTS)
     flops, size = timed.cost.useful_flops, timed.compulsory_bytes
     floors = [Floor(flops / max(peaks), f"{flops:,} useful FLOP at {figure(max(peaks) / 1e12)} TFLOP/s")]
     cached = int(have.get("memory.l2.capacity", 0.0) + have.get("memory.llc.capacity", 0.0))
