@@ -58,6 +58,8 @@ CASES = (
          r"arrivals of a trace"),
     Case(f"simulate llama-3-8b --hardware h100-sxm5 --trace {TRACES / 'mooncake-tool.jsonl'} --limit 2", r"hash ids"),
     Case(f"judge {RESULTS / 'sglang-start.log'} --hardware h100-sxm5", r"every figure is within its interval"),
+    Case(f"judge {RESULTS / 'guidellm-synchronous.json'} --hardware arc-pro-b60 --tensor-parallel 4 --engine vllm",
+         r"GuideLLM: gpt-oss-20b .*clients 1.* TTFT \[ms\] 48\.84"),
     # parts
     Case("plan deepseek-v4-pro --hardware b200 --tensor-parallel 8 --prompt 8192 --output 256", r"TTFT of one"),
     Case("plan llama-3-8b --hardware gb10 --prompt 1024 --output 128", r"requests that fit"),
@@ -68,7 +70,7 @@ CASES = (
     Case(f"{LLAMA} rtx4090 --prompt 1024 --output 128 --kv-dtype q8_0 --weight-dtype q4_K", r"69,632 B"),
     Case(f"{LLAMA} h100-sxm5 {CHAT} --kv-dtype q8_0/q4_0", r"53,248 B"),
     Case(f"estimate flash2 --hardware a100-sxm4-80gb {CALL} --dtype tf32",
-         r"time\s+[\d.]+", "no library on file has a fused kernel in tf32"),
+         r"xformers.* each product in fp32 as 3 in TF32"),
     Case("plan llama-3-8b --hardware apple-m4-max --prompt 1024 --output 128", r"as 'apple-m4-max 64GB'"),
     Case("plan llama-3-8b --hardware 'M4 Max 64GB' --prompt 1024 --output 128", r"tokens of cache that fit 214,978"),
     Case(f"judge {PROFILES / 'sdpa-gb10.json'}", r"flash-attention-2 matrix -7 yes"),
