@@ -4,7 +4,7 @@
 
 Each trace is written in the columns and units of its program, with 1,024 + 128 tokens in the mean, read by
 :func:`read_trace`, and simulated with its hash ids, whose time is that of `iomodel.simulate` less the reading, both the
-best of three, with the loop compiled before. The peak of memory of reading a file of --long requests is that of a
+best of five, with the loop compiled before. The peak of memory of reading a file of --long requests is that of a
 process of its own, beside one that reads a hundredth of it.
 """
 
@@ -31,6 +31,7 @@ MODEL, GPU, LOAD = "llama-3-8b", "h100-sxm5", 12.0
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 BURST = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
 TENSORS = 100_000
+REPEATS = 5
 
 
 def azure(moment: float, prompt: int, output: int) -> str:
@@ -81,8 +82,8 @@ def traces(folder: Path, requests: int) -> None:
     iomodel.simulate(MODEL, GPU, prompt=512, output=64, load=LOAD, batch=256, requests=100_000)  # compiles the loop
     for name in FORMATS:
         path = written(folder, name, requests)
-        reading, _ = best(lambda path=path: read_trace(path, timed=True), 3)  # type: ignore[misc]
-        whole, _ = best(lambda path=path: iomodel.simulate(MODEL, GPU, arrivals=path, batch=256), 3)  # type: ignore[misc]
+        reading, _ = best(lambda path=path: read_trace(path, timed=True), REPEATS)  # type: ignore[misc]
+        whole, _ = best(lambda path=path: iomodel.simulate(MODEL, GPU, arrivals=path, batch=256), REPEATS)  # type: ignore[misc]
         simulating = whole - reading
         size = path.stat().st_size / 1e6
         print(
