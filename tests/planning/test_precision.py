@@ -2,7 +2,7 @@
 
 import pytest
 
-from iomodel import InputError, Linear, UnknownNameError, hardware
+from iomodel import InputError, Linear, UnknownNameError, hardware, model
 from iomodel.planning.fleet import fleet
 from iomodel.planning.plan import plan
 from iomodel.planning.simulation.simulate import simulate
@@ -51,6 +51,7 @@ def test_tf32_changes_the_products_of_fp32_alone():
     assert parts["tf32"].linear_seconds < 0.5 * parts["fp32"].linear_seconds
     memory = [plan(MODEL, H100, precision=name, **CHAT).memory for name in ("fp32", "tf32")]
     assert memory[0].to_dict() == memory[1].to_dict()
+    assert memory[0].weights == 4 * model(MODEL).parameters  # the embedding and the norms too
 
 
 def test_products_run_at_the_rate_of_their_type():
