@@ -478,7 +478,7 @@ def each_row(found: list[Asked]) -> Iterator[str]:
         yield (
             f"{row['curve']:48} q {row['q_len']:>6} kv {row['kv_len']:>6} b {row['batch']:>3} "
             f"{one.measured * 1e6:10.1f} us {one.ratio:.2f} told {ratio} "
-            f"{one.newcomer.bound:14} {dict(one.newcomer.tiles)}"
+            f"{one.newcomer.limited_by:14} {dict(one.newcomer.tiles)}"
         )
 
 

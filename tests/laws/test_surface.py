@@ -208,13 +208,22 @@ def test_json_names_the_device_by_its_id(verb: str) -> None:
     assert result.hardware in (GPU, iomodel.hardware(GPU))
 
 
-def test_a_check_goes_by_the_old_name_of_its_device() -> None:
-    checked = TIMED["check"]()
-    with pytest.warns(DeprecationWarning, match=r"Check\.device: deprecated .* use \.hardware") as told:
-        assert getattr(checked, "device") == GPU  # noqa: B009
+@pytest.mark.parametrize(
+    ("verb", "old", "new"),
+    [
+        ("check", "device", "hardware"),
+        *((verb, "bound", "limited_by") for verb in ("estimate", "diagnose", "step")),
+    ],
+)
+def test_a_result_has_the_old_name_of_a_renamed_figure(verb: str, old: str, new: str) -> None:
+    found = {**TIMED, **PLANNED}[verb]()
+    with pytest.warns(DeprecationWarning, match=rf"{type(found).__name__}\.{old}: deprecated .* use \.{new}") as told:
+        assert getattr(found, old) == getattr(found, new)
     assert told[0].filename == __file__
-    assert checked.to_dict()["device"] == GPU
-    assert iomodel.Check.from_dict(checked.to_dict()) == checked
+    data = found.to_dict()
+    assert data[old] == data[new]
+    before = {name: value for name, value in data.items() if name != new}
+    assert type(found).from_dict(data) == type(found).from_dict(before) == found
 
 
 def test_files_are_written_by_one_option() -> None:

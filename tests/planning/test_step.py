@@ -103,7 +103,7 @@ def test_a_decode_step_streams_the_weights_and_little_more() -> None:
     at_best = weights / (0.9 * 3.352e12)  # the share of the datasheet that a device without a measurement gets
     assert at_best < found.seconds < 1.3 * at_best
     assert weights < found.hbm_bytes < 1.02 * weights
-    assert found.bound == "hbm"
+    assert found.limited_by == "hbm"
 
 
 def test_a_long_prompt_keeps_the_matrix_units_busy() -> None:

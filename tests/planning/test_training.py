@@ -196,8 +196,9 @@ def test_states_are_those_of_zero(shard, gigabytes):
     layers = layers.model_copy(update={"tied_embeddings": True})
     size = layers.parameters
     memory = iomodel.train_step(
-        layers, GPU, batch=64, seq_len=128, data_parallel=64, shard=shard, gradient_dtype="bf16"
-    ).memory
+        layers, GPU, batch=64, seq_len=128, data_parallel=64, shard=shard, gradient_dtype="bf16",
+        layout=iomodel.Layout(),
+    ).memory  # fmt: skip
     widest = 2 * GATHERED * (12 * 4096**2 + 13 * 4096) if shard == "parameters" else 0
     states = memory.parameters + memory.gradients + memory.optimizer - widest
     assert states * 7.5 / (size / 1e9) / 1e9 == pytest.approx(gigabytes, abs=0.05)
@@ -205,7 +206,7 @@ def test_states_are_those_of_zero(shard, gigabytes):
 
 def test_eager_kernels_keep_logits_gates_and_gradients():
     model, tokens = llama("llama-8.86b"), 4096
-    asked = {"batch": 1, "seq_len": tokens, "shard": "none"}
+    asked = {"batch": 1, "seq_len": tokens, "shard": "none", "layout": iomodel.Layout()}
     fused, eager = (iomodel.train_step(model, GPU, **asked, kernels=kernels).memory for kernels in ("fused", "eager"))
     assert eager.gradients - fused.gradients == 2 * model.parameters
     assert eager.activations - fused.activations == 10 * tokens * 131072 + 2 * tokens * 14336 * 32
@@ -536,7 +537,7 @@ def test_what_does_not_divide_is_refused_in_one_line(changes, field):
 
 
 def test_a_step_beyond_the_memory_says_so():
-    step = iomodel.train_step("llama-3.1-70b", "h100-sxm5", batch=1, seq_len=4096)
+    step = iomodel.train_step("llama-3.1-70b", "h100-sxm5", batch=1, seq_len=4096, layout=iomodel.Layout())
     excess = (step.memory.total - 80 * 2**30) / 1e9
     assert not step.fits
     assert f"does not fit: {excess:,.2f} GB beyond the 85.90 GB of a device" in str(step)

@@ -383,7 +383,7 @@ class Timer {
     for (const kernel of kernels) for (const [name, value] of kernel.breakdown) breakdown[name] = (breakdown[name] ?? 0) + value;
     const seconds = this.model.seconds_of(kernels.map((kernel) => kernel.seconds), parameters);
     if (seconds > kernels.reduce((sum, kernel) => sum + kernel.seconds, 0)) breakdown.launch = seconds;
-    const bound = Object.keys(breakdown).reduce((a, b) => (breakdown[b] > breakdown[a] ? b : a));
+    const limited_by = Object.keys(breakdown).reduce((a, b) => (breakdown[b] > breakdown[a] ? b : a));
     const found = {};
     passes.forEach(({ timed, workload }) => {
       for (const [name, size] of timed.tiles) {
@@ -397,6 +397,6 @@ class Timer {
     const dram = this.model.dram_interval(kernels, call.lowerBounds(1).compulsory, requested, rates.l2_capacity === null ? null : rates.l2_capacity + (rates.llc_capacity ?? 0));
     const behind = kernels.reduce((sum, kernel) => sum + kernel.streamed_bytes, 0); // of blocks in phase
     const streamed = Math.min(Math.max(behind, dram[0]), dram[1]);
-    return { seconds, breakdown, bound, kernels, dram, streamed, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
+    return { seconds, breakdown, limited_by, kernels, dram, streamed, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
   }
 }

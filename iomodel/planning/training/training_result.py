@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import WARNING, Mark, Result, Table
+from iomodel.common.display import WARNING, Mark, Result, Table, assumed
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -53,6 +53,8 @@ class TrainingStep(Result, Tabular):
         Effects omitted.
     measured : float or None
         The measured rate of one device, if given [tokens/s].
+    assumed : tuple of str
+        The layout that was taken, where none was given.
     """
 
     derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "measured_mfu", "fits")
@@ -82,6 +84,7 @@ class TrainingStep(Result, Tabular):
     recompute_layers: int | None = None
     copies: bool = False
     measured: float | None = None
+    assumed: tuple[str, ...] = ()
 
     @property
     def devices(self) -> int:
@@ -152,6 +155,7 @@ class TrainingStep(Result, Tabular):
             Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
             rate,
             flops,
+            *assumed(self.assumed),
         ]
 
     def _excess(self) -> list[Mark]:
