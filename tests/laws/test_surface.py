@@ -180,7 +180,15 @@ def test_a_verb_has_one_type_of_result() -> None:
 def test_a_layout_that_is_left_out_is_searched() -> None:
     planned = iomodel.plan("llama-3-70b", GPU, **LOAD)
     simulated = iomodel.simulate("llama-3-70b", GPU, **LOAD, load=1.0, requests=4)
+    stepped = iomodel.step("llama-3-70b", GPU, batch=8, q_len=1, kv_len=LOAD["prompt"])
     assert planned.layout == simulated.layout != Layout()
+    assert stepped.layout != Layout()
+    words = "devices, for one does not hold the model"
+    assert all(any(words in note for note in found.assumed) for found in (planned, stepped))
+    trained = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096)
+    assert trained.fits
+    assert trained.devices > 1
+    assert f"{trained.devices} devices" in trained.assumed[0]
 
 
 @pytest.mark.parametrize("verb", ["plan", "fleet", "pareto", "disaggregate"])

@@ -1,5 +1,6 @@
 """A step through a model: its sums redone by hand, the laws its time keeps to, what it refuses."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import Hardware, InfeasibleError, InputError, IOModelError, ModelSpec, hardware, list_models, model
 from iomodel.errors import SpecError
+from iomodel.planning.layouts import default_layouts
+from iomodel.planning.service import as_service
 from iomodel.planning.step.expert_loads import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.step import Layout, StepTime, linear_layers, step
 from iomodel.planning.step.step_search import crossover_context, decode_seconds
 from tests.support.inside import DEFAULT, Elementwise, from_data, layer_clock, rates
+from tests.support.strategies import fraction_of_examples
 
 H100 = hardware("h100-sxm5")
 LLAMA = model("llama-3-8b")
@@ -488,3 +492,34 @@ def test_what_ranks_send_and_the_share_of_the_peak():
     assert one.sent_bytes == 0
     assert "sent [MB]" not in str(one)
     assert one.mfu == one.flops / one.seconds / 989.4e12
+
+
+@given(
+    st.sampled_from(["llama-3-70b", "mixtral-8x22b", "deepseek-v3", "qwen3-235b-a22b", "llama-3-8b"]),
+    st.sampled_from(["h100-sxm5", "b200", "a100-sxm4-80gb"]),
+    st.sampled_from([1, 64]),
+    st.sampled_from([(1, 4096), (512, 512)]),
+)
+@fraction_of_examples(20)
+def test_a_layout_that_is_left_out_holds_the_model_and_is_the_best_of_a_plan(model, device, batch, lengths):
+    queries, keys = lengths
+    found = step(model, device, batch=batch, q_len=queries, kv_len=keys)
+    service = as_service(model, keys - 1, 1).on(iomodel.hardware(device))
+    assert service.laid_out(found.layout).memory(iomodel.hardware(device)).fits
+    same = step(model, device, batch=batch, q_len=queries, kv_len=keys, layout=found.layout)
+    assert replace(found, assumed=()) == same
+    alone = service.memory(iomodel.hardware(device)).fits
+    assert (found.layout == Layout()) == bool(alone) == (not found.assumed)
+    for other in () if alone else default_layouts(service, iomodel.hardware(device), 8):
+        if service.laid_out(other).memory(iomodel.hardware(device)).fits >= batch:
+            timed = step(model, device, batch=batch, q_len=queries, kv_len=keys, layout=other)
+            assert timed.tokens_per_second / other.devices <= found.tokens_per_second / found.layout.devices * (
+                1 + 1e-9
+            )
+
+
+def test_a_step_of_a_device_without_a_memory_on_file_is_on_one():
+    data = iomodel.hardware("h100-sxm5").to_dict()
+    del data["memory"]["hbm"]["capacity"]
+    found = step("llama-3-70b", iomodel.Hardware.model_validate(data), batch=1, q_len=1, kv_len=64)
+    assert (found.layout, found.assumed) == (Layout(), ())

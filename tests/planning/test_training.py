@@ -1,5 +1,6 @@
 """Laws of a training step: memory, time, FLOPs, bubble; the table of the docs, recomputed."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -23,6 +24,7 @@ from benchmarks.training_accuracy import (
     table,
     utilisation,
 )
+from iomodel.planning.layouts import every_layout
 from iomodel.planning.training.passes import SUSTAINED
 from iomodel.planning.training.stage_times import Collective, Exposure
 from iomodel.planning.training.strategy import FRAMEWORKS, OVERLAPS, RECOMPUTE, SHARDS
@@ -592,3 +594,36 @@ def test_kept_activations_under_full_recomputation_are_the_inputs_of_layers():
     found = iomodel.train_step("llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, recompute="full")
     assert found.memory.kept == 32 * 8192 * 4096 * 2 < found.memory.activations
     assert "of layers, for backward passes     2.15" in str(found)
+
+
+def test_a_layout_that_is_left_out_is_the_fastest_that_fits():
+    asked = {"batch": 64, "seq_len": 4096, "count": 16}
+    found = iomodel.train_step("llama-3.1-70b", GPU, recompute="full", **asked)
+    assert found.fits
+    assert found.devices == 16
+    for layout in every_layout(found.model, 16):
+        if layout.tensor_parallel <= 8 and not 16 % layout.devices:
+            other = iomodel.train_step("llama-3.1-70b", GPU, recompute="full", layout=layout, **asked)
+            assert not other.fits or found.seconds <= other.seconds
+    assert found.assumed[0].endswith("layouts that fit")
+    assert f"assumed: {found.assumed[0]}" in str(found)
+    given = iomodel.train_step("llama-3.1-70b", GPU, recompute="full", layout=found.layout, **asked)
+    assert replace(found, assumed=()) == given
+
+
+def test_devices_that_are_left_out_are_the_fewest_that_hold_a_step():
+    asked = {"batch": 32, "seq_len": 2048}
+    found = iomodel.train_step("llama-3-8b", GPU, **asked)
+    assert found.fits
+    assert found.devices == 2
+    assert "half as many do not hold the step" in found.assumed[0]
+    assert not iomodel.train_step("llama-3-8b", GPU, count=1, **asked).fits
+    one = iomodel.train_step(MODEL, GPU, **ASKED)
+    assert (one.devices, one.assumed) == (1, ())
+    replicas = iomodel.train_step("llama-3-8b", GPU, data_parallel=8, **asked)
+    assert (replicas.layout, replicas.data_parallel, replicas.assumed) == (iomodel.Layout(), 8, ())
+
+
+def test_a_batch_that_divides_among_no_layout_is_refused():
+    with pytest.raises(iomodel.InputError, match=r"batch: 3 given; allowed: a multiple"):
+        iomodel.train_step(MODEL, GPU, batch=3, seq_len=512, count=3 * 7, micro_batch=2)

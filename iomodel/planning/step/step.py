@@ -66,9 +66,9 @@ def step(
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
 
     Prefill is ``q_len = kv_len``, decoding ``q_len = 1``. Without a layout it is one device where that holds the model
-    and one sequence, else of the layouts of a plan the one with the most tokens per second and device. Options of
-    memory, engines, prefix caches and drafts are those of a plan; of these, the kernels of an engine for experts in
-    mxfp4 alone change the time of a step in a layout.
+    and one sequence, else of the layouts of a plan that hold the batch the one with the most tokens per second and
+    device. Options of memory, engines, prefix caches and drafts are those of a plan; of these, the kernels of an engine
+    for experts in mxfp4 alone change the time of a step in a layout.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _searched(spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], op
     known = {name: value for name, value in options.items() if name in ServiceOptions.__annotations__}
     known |= {"prefix_cache": None, "speculation": None}
     service = as_service(spec, max(1, longest - 1), 1, **known).on(device)
-    layouts = _held(service, device)
+    layouts = _held(service, device, shape[0])
     timed, refused = [], None
     for layout in layouts:
         try:
@@ -128,14 +128,17 @@ def _searched(spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], op
     return best if len(layouts) == 1 else replace(best, assumed=too_small(service.laid_out(best.layout), device))
 
 
-def _held(service: Service, device: Hardware) -> list[Layout]:
-    """List the layouts of a plan that hold a request, if one device does not."""
+def _held(service: Service, device: Hardware, batch: int) -> list[Layout]:
+    """List the layouts of a plan that hold some requests, or one, if one device holds none."""
     with suppress(SpecError, InputError):  # no memory on file; no cache to fill
         if not service.memory(device).fits:
             for most in (SERVER, MOST_RANKS):
-                tried = default_layouts(service, device, most)
-                if held := [layout for layout in tried if service.laid_out(layout).memory(device).fits]:
-                    return held
+                fits = {
+                    one: service.laid_out(one).memory(device).fits for one in default_layouts(service, device, most)
+                }
+                for least in (batch, 1):
+                    if held := [layout for layout, requests in fits.items() if requests >= least]:
+                        return held
     return [Layout()]
 
 

@@ -39,7 +39,7 @@ def fastest(step: Timer, model: ModelSpec, device: Hardware, count: int | None, 
         steps = list(_steps(step, model, number, replicas))
         if fits := [one for one in steps if one.fits is not False]:
             best = min(fits, key=lambda one: (one.seconds, one.layout.devices))
-            found = f"{layout_text(best.layout)}, {best.data_parallel:,} replicas"
+            found = f"{layout_text(best.layout)}, {best.data_parallel:,} replica{'s' * (best.data_parallel > 1)}"
             if count is not None:
                 return replace(best, assumed=(f"{found}: the fastest of {len(fits):,} layouts that fit",))
             if number == replicas:
