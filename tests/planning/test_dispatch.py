@@ -86,18 +86,20 @@ def test_rows_are_copied_in_the_type_of_the_products(weights, size, layout, read
 
 @pytest.mark.parametrize(("device", "cache", "batch", "keys", "seconds"), LATENTS)
 def test_attention_on_latents_takes_what_it_was_timed_with(device, cache, batch, keys, seconds):
-    timed = step("deepseek-v3", device, batch=batch, q_len=1, kv_len=keys, kv_dtype=cache)
+    timed = step("deepseek-v3", device, batch=batch, q_len=1, kv_len=keys, kv_dtype=cache, layout=Layout())
     assert timed.attention_seconds / 61 == pytest.approx(seconds, rel=0.35)  # a B200, bf16, 256 rows: 33 % slow
 
 
 def test_hopper_multiplies_latents_of_an_fp8_cache_in_16_bits():
     narrow, wide = (
-        step("deepseek-v3", "h200-sxm", batch=512, q_len=1, kv_len=8192, kv_dtype=cache).attention_seconds
+        step(
+            "deepseek-v3", "h200-sxm", batch=512, q_len=1, kv_len=8192, kv_dtype=cache, layout=Layout()
+        ).attention_seconds
         for cache in ("fp8", "bf16")
     )
     assert 0.85 * wide < narrow < wide
     narrow, wide = (
-        step("deepseek-v3", "b200", batch=512, q_len=1, kv_len=8192, kv_dtype=cache).attention_seconds
+        step("deepseek-v3", "b200", batch=512, q_len=1, kv_len=8192, kv_dtype=cache, layout=Layout()).attention_seconds
         for cache in ("fp8", "bf16")
     )
     assert narrow < 0.65 * wide

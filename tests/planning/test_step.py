@@ -476,7 +476,7 @@ def test_a_step_states_the_experts_that_its_tokens_visit() -> None:
 
 @pytest.mark.parametrize("keys", [16, 128, 4096])
 def test_a_decoded_token_attends_to_latents(keys):
-    found = step("deepseek-v3", "h200-sxm", batch=1, q_len=1, kv_len=keys)
+    found = step("deepseek-v3", "h200-sxm", batch=1, q_len=1, kv_len=keys, layout=Layout())
     assert not [part for part in found.parts if part.name == "kv_b"]
     attended = 61 * 2 * 128 * keys * (576 + 512)
     assert found.flops - attended == pytest.approx(2 * found.model.active_parameters, rel=0.03)  # less the embedding
