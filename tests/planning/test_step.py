@@ -164,7 +164,7 @@ def test_each_rank_rotates_and_appends_its_own_heads(ranks: int) -> None:
 def test_a_step_turns_its_rows_and_appends_what_the_cache_grows_by(name: str) -> None:
     """Read and written once each, beside slots and angles; a latent has one rotary key for all heads."""
     spec, rows = model(name), 6
-    found = step(spec, "h200-sxm", batch=2, q_len=3, kv_len=100)
+    found = step(spec, "h200-sxm", batch=2, q_len=3, kv_len=100, layout=Layout())
     attending = [layer.attention for layer in spec.layers if layer.attention is not None]
     (appended,) = parts(found, "append to the cache")
     assert appended.requested_bytes == rows * (2 * spec.kv_bytes_per_token() + 8 * len(attending))
@@ -235,7 +235,7 @@ def test_rows_of_experts_in_nvfp4_take_kernels_of_their_own_under_trtllm_bench(t
 def test_a_known_routing_counts_exactly() -> None:
     spec = model("mixtral-8x7b")
     routing = [16, 0, 0, 8, 4, 2, 1, 1]
-    found = step(spec, H100, batch=16, q_len=1, kv_len=64, routing=routing)
+    found = step(spec, H100, batch=16, q_len=1, kv_len=64, routing=routing, layout=Layout())
     (up,) = parts(found, "expert gate up")
     assert tokens_per_expert(routing) == ((16, 1), (8, 1), (4, 1), (2, 1), (1, 2))
     rows, moved = sum(routing), 6 * 4096 * 2 * 14336  # six experts are met
@@ -259,7 +259,7 @@ def test_experts_are_shared_out_among_ranks() -> None:
     apart = step(spec, H100, batch=64, q_len=1, kv_len=64, layout=Layout(expert_parallel=8))
     assert parts(apart, "all-to-all")[0].times == 64  # out and back in 32 layers
     assert not parts(apart, "all-reduce")
-    alone = step(spec, H100, batch=64, q_len=1, kv_len=64)
+    alone = step(spec, H100, batch=64, q_len=1, kv_len=64, layout=Layout())
     assert parts(apart, "expert up" if parts(apart, "expert up") else "expert gate up")[0].hbm_bytes < (
         parts(alone, "expert gate up")[0].hbm_bytes / 7
     )
