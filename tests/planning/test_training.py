@@ -454,7 +454,7 @@ def test_attention_is_that_of_the_kernels_asked_for():
 
 
 def test_products_are_no_faster_than_a_device_sustains():
-    step = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096)
+    step = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096, layout=iomodel.Layout())
     passes = sum(step.breakdown[cause] for cause in ("forward", "backward"))
     assert step.model_flops / passes < SUSTAINED["sm_90"]["bf16"] * 989.4e12
 
@@ -627,3 +627,20 @@ def test_devices_that_are_left_out_are_the_fewest_that_hold_a_step():
 def test_a_batch_that_divides_among_no_layout_is_refused():
     with pytest.raises(iomodel.InputError, match=r"batch: 3 given; allowed: a multiple"):
         iomodel.train_step(MODEL, GPU, batch=3, seq_len=512, count=3 * 7, micro_batch=2)
+
+
+def test_recomputation_runs_the_forward_pass_again():
+    """Full recomputation as Megatron-LM runs it repeats each layer: 4/3 of the FLOPs of a model without an output layer
+    (Korthikanti et al. 2022, section 5), and early stop leaves out the last product of each."""
+    asked = {"batch": 64, "seq_len": 4096, "data_parallel": 8, "layout": iomodel.Layout()}
+    steps = {name: iomodel.train_step("llama-3-8b", GPU, recompute=name, **asked) for name in RECOMPUTE}
+    output = 3 * 2 * 64 * 4096 * 4096 * 128_256
+    layers = steps["full"].model_flops - output
+    assert steps["full"].recomputed_flops * 3 == layers
+    assert steps["early-stop"].recomputed_flops * 3 == layers - 3 * 32 * 2 * 64 * 4096 * 14336 * 4096
+    attention = 3 * 32 * 4 * 64 * 32 * 128 * (4096 * 4097 // 2)
+    assert steps["attention"].recomputed_flops * 3 == attention
+    assert steps["none"].recomputed_flops == 0
+    assert steps["full"].hfu == pytest.approx(steps["full"].mfu * (1 + layers / 3 / steps["full"].model_flops))
+    assert f"an HFU of {100 * steps['full'].hfu:.1f} %" in str(steps["full"])
+    assert "HFU" not in str(steps["none"])

@@ -239,7 +239,9 @@ def train_step(
     longest = max(timed, key=lambda times: sum(times.values()))
     alone = replace(strategy, overlap=())
     serial = (sum(stage_times(stage, alone, micro_batches, chunks, holders, ahead).values()) for stage in built)
-    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shared.ranks * divided
+    shards = shared.ranks * divided * micro_batches * replicas
+    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shards
+    repeated = sum(span.flops for stage in built for _, _, span in stage.again) * shards
     return TrainingStep(
         model=spec,
         hardware=device,
@@ -257,7 +259,8 @@ def train_step(
         serial_seconds=max(serial),
         breakdown=FrozenDict(longest),
         memory=max(memories, key=lambda memory: memory.total),
-        model_flops=3 * flops * micro_batches * replicas,
+        model_flops=3 * flops,
+        recomputed_flops=repeated,
         measured=None if measured is None else as_real("measured", measured),
     )
 

@@ -49,6 +49,8 @@ class TrainingStep(Result, Tabular):
         Bytes on the fullest device.
     model_flops : int
         FLOPs of the model on all devices: three times the products and visible pairs of the forward pass [FLOP].
+    recomputed_flops : int
+        FLOPs of the products and visible pairs that backward passes run again, on all devices [FLOP].
     left_out : tuple of str
         Effects omitted.
     measured : float or None
@@ -57,7 +59,7 @@ class TrainingStep(Result, Tabular):
         The layout that was taken, where none was given.
     """
 
-    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "measured_mfu", "fits")
+    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "hfu", "measured_mfu", "fits")
 
     model: ModelSpec
     hardware: Hardware
@@ -85,6 +87,7 @@ class TrainingStep(Result, Tabular):
     copies: bool = False
     measured: float | None = None
     assumed: tuple[str, ...] = ()
+    recomputed_flops: int = 0
 
     @property
     def devices(self) -> int:
@@ -106,6 +109,11 @@ class TrainingStep(Result, Tabular):
     def mfu(self) -> float:
         """FLOPs of the model over the time, as a share of the devices' peak in the precision [-]."""
         return self._mfu_at(self.tokens_per_second_per_device)
+
+    @property
+    def hfu(self) -> float:
+        """The same with the FLOPs that run again: the hardware FLOPs utilisation of Korthikanti et al. 2022 [-]."""
+        return self.mfu * (1 + self.recomputed_flops / self.model_flops)
 
     @property
     def measured_mfu(self) -> float | None:
@@ -147,6 +155,8 @@ class TrainingStep(Result, Tabular):
         sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", held.total))]
         flops = f"FLOPs of the model in a step, on all devices: {self.model_flops:.4g}"
         flops += f"; for a token: {self.flops_per_token:.4g}"
+        if self.recomputed_flops:
+            flops += f"; run again: {self.recomputed_flops:.4g}, an HFU of {100 * self.hfu:.1f} %"
         rate = f"tokens/s of a device: {self.tokens_per_second_per_device:,.0f}"
         if self.measured_mfu is not None:
             rate += f"; measured: {self.measured:,.0f}, an MFU of {100 * self.measured_mfu:.1f} %"
