@@ -591,7 +591,9 @@ def test_a_measured_rate_has_its_utilisation():
 
 
 def test_kept_activations_under_full_recomputation_are_the_inputs_of_layers():
-    found = iomodel.train_step("llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, recompute="full")
+    found = iomodel.train_step(
+        "llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, recompute="full", layout=iomodel.Layout()
+    )
     assert found.memory.kept == 32 * 8192 * 4096 * 2 < found.memory.activations
     assert "of layers, for backward passes     2.15" in str(found)
 

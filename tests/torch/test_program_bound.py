@@ -202,7 +202,7 @@ def test_a_stream_is_refused_before_a_call_of_it_is_made(tmp_path: Path, monkeyp
     text = (tmp_path / "whole.jsonl").read_text()
     (tmp_path / "cut.jsonl").write_text(text[:-20])
     made = []
-    monkeypatch.setattr(OperatorCall, "from_dict", lambda data: made.append(data))
+    monkeypatch.setattr(OperatorCall, "from_dict", made.append)
     with pytest.raises(InputError, match=r"cut\.jsonl: line 50: json: "):
         read_calls(tmp_path / "cut.jsonl")
     assert not made
