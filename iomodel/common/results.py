@@ -131,7 +131,9 @@ class Record(PlainData):
         """
         if isinstance(data, Mapping):  # of a release with the old spellings
             fields = _hints(cls)
-            data = {new: data[old] for old, (new, _) in cls.renamed.items() if old in data and new in fields} | dict(data)
+            data = {new: data[old] for old, (new, _) in cls.renamed.items() if old in data and new in fields} | dict(
+                data
+            )
         names = {key: name for name, key in cls.keys.items()}
         own = (
             {names.get(key, key): value for key, value in data.items()} if names and isinstance(data, Mapping) else data
