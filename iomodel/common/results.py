@@ -131,9 +131,8 @@ class Record(PlainData):
         """
         if isinstance(data, Mapping):  # of a release with the old spellings
             fields = _hints(cls)
-            data = {new: data[old] for old, (new, _) in cls.renamed.items() if old in data and new in fields} | dict(
-                data
-            )
+            before = {new: data[old] for old, (new, _) in cls.renamed.items() if old in data and new in fields}
+            data = before | dict(data)
         names = {key: name for name, key in cls.keys.items()}
         own = (
             {names.get(key, key): value for key, value in data.items()} if names and isinstance(data, Mapping) else data
