@@ -45,8 +45,8 @@ class FrontEnd(Record):
         True if libraries launch the kernels only where no others of the algorithm run the call.
     behind : tuple of str
         Implementations that a library launches in place of these kernels wherever they run the call.
-    served : bool
-        True if serving engines run the kernels in place of all others of the algorithm that run the call.
+    served : tuple of str
+        Serving engines that run the kernels in place of all others of the algorithm that run the call; "any" for all.
     division : Division, optional
         The rule by which it chooses `splits` where the caller does not; without one they are the fastest.
     """
@@ -67,5 +67,5 @@ class FrontEnd(Record):
     deterministic: int | None = None
     last: bool = False
     behind: tuple[str, ...] = ()
-    served: bool = False
+    served: tuple[str, ...] = ()
     division: Division | None = None

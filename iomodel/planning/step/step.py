@@ -114,7 +114,12 @@ def step(
     clock = layer_clock(device, parameters, True, SERVED)
     at = StepSetting(
         clock=clock,
-        attention=attention_clock(device, clock.parameters, None if algorithm is None else find_algorithm(algorithm)),
+        attention=attention_clock(
+            device,
+            clock.parameters,
+            None if algorithm is None else find_algorithm(algorithm),
+            "" if engine is None else engine.name,
+        ),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
