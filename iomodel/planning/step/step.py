@@ -134,6 +134,7 @@ def step(
         rows_apart=engine is not None and engine.rows_apart,
         scans=frozenset() if engine is None else engine.scans,
         chunk_work=1.0 if engine is None else dict(engine.chunk_work).get(device.architecture or "", 1.0),
+        rotation_clocks=0.0 if engine is None else engine.rotation_clocks,
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
