@@ -77,6 +77,7 @@ _FMHA = FrontEnd(
     masks=("full", "causal", "left window", "documents"),
     pages=(16, 32, 64, 128),
     packs="never",
+    prompts=True,
     last=True,
     served=("tensorrt-llm",),
 )

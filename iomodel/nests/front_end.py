@@ -37,6 +37,8 @@ class FrontEnd(Record):
         The rows of tiles with several splits: any, or packed alone.
     queries, rows : int, optional
         Most queries of a sequence, and most query rows with the same keys; None for any [rows].
+    prompts : bool
+        True if the kernels take several queries of a sequence alone, as those for prompts.
     grouped : bool
         True if query heads may share keys.
     deterministic : int, optional
@@ -63,6 +65,7 @@ class FrontEnd(Record):
     splits: Literal["any", "packed"] = "any"
     queries: int | None = None
     rows: int | None = None
+    prompts: bool = False
     grouped: bool = True
     deterministic: int | None = None
     last: bool = False
