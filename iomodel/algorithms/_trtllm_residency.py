@@ -14,7 +14,7 @@ from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_c, d, stages
+from iomodel.nests.symbols import B_c, B_r, d, stages
 from iomodel.nests.tensors import K, O, Q, S, V
 
 _CITE = "github.com/NVIDIA/TensorRT-LLM, cpp/kernels/fmha_v2"
@@ -33,7 +33,7 @@ _WHOLE_FP8 = replace(
     _WHOLE,
     title=f"{_WHOLE.title}, fp8",
     cite=f"{_CITE}: setup.py (enumerate_qmma_flash_kernels), fused_multihead_flash_attention_kernel_noloop.h",
-    shared=(Reused((Shared(Q), Shared(K), Shared(V)), (Shared(O, dtype="fp32"),)),),
+    shared=(Reused((Shared(Q), Shared(K), Shared(V)), (Shared(O, 64 / B_r, "fp32"),)),),
     dtypes=("fp8",),
     architectures=("sm_89", "sm_120", "sm_121"),
 )
