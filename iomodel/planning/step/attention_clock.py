@@ -77,12 +77,8 @@ class AttentionClock:
         call = self._runnable(call)
         timed: list[tuple[float, Algorithm, _Choice]] = []
         refused: IOModelError | None = None
-        algorithms = self._algorithms(call)
-        own = [
-            algorithm for algorithm in algorithms if self._own(implementations_for(algorithm, call, self.device, None))
-        ]
-        for algorithm in (*own, *(each for each in algorithms if each not in own)):
-            if timed and (not _few(call) or (own and algorithm not in own)):
+        for algorithm in self._algorithms(call):
+            if timed and not _few(call):
                 break  # those that follow cover devices and calls that the others do not support
             for choice in self._choices(algorithm, call):
                 try:
@@ -122,7 +118,7 @@ class AttentionClock:
         return choices
 
     def _algorithms(self, call: Attention) -> Sequence[Algorithm]:
-        """List the algorithms to try in order: for a prefill, those with a kernel for the device come first.
+        """List the algorithms in order: for a prefill, those with a kernel of the engine or the device first.
 
         Decoding has kernels on every device that no implementation here states, so that the textbook's stand in.
         """
@@ -131,7 +127,12 @@ class AttentionClock:
         preferred = answering(call)
         if _few(call):
             return preferred
-        return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
+
+        def rank(algorithm: Algorithm) -> tuple[bool, bool]:
+            kernels = implementations_for(algorithm, call, self.device, None)
+            return not self._own(kernels), not kernels
+
+        return sorted(preferred, key=rank)
 
     def _seconds(self, algorithm: Algorithm, call: Attention, choice: _Choice) -> float:
         """Rank a candidate by the time of its fastest launch [s]."""
