@@ -96,7 +96,8 @@ class Timer {
 
   // Whether the front end of kernels takes a call of the page, which has no features, with its packing.
   taken(front, workload, packed) {
-    const { grouped, masks, queries, rows } = front;
+    const { grouped, masks, prompts, queries, rows } = front;
+    if (prompts && workload.q_len === 1) return false;
     if (workload.q_len > (queries ?? Infinity) || workload.q_len * workload.group > (rows ?? Infinity)) return false;
     if (packed && !this.model.packings(front, workload, new Map()).includes(true)) return false;
     const window = workload.mask instanceof Window ? workload.mask : null;

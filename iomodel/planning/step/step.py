@@ -162,7 +162,12 @@ def _in_layout(
     clock = layer_clock(device, parameters, True, SERVED)
     at = StepSetting(
         clock=clock,
-        attention=attention_clock(device, clock.parameters, None if algorithm is None else find_algorithm(algorithm)),
+        attention=attention_clock(
+            device,
+            clock.parameters,
+            None if algorithm is None else find_algorithm(algorithm),
+            "" if engine is None else engine.name,
+        ),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
@@ -177,6 +182,7 @@ def _in_layout(
         rows_apart=engine is not None and engine.rows_apart,
         scans=frozenset() if engine is None else engine.scans,
         chunk_work=1.0 if engine is None else dict(engine.chunk_work).get(device.architecture or "", 1.0),
+        rotation_clocks=0.0 if engine is None else engine.rotation_clocks,
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)
