@@ -41,6 +41,7 @@ sys.path.insert(0, str(ROOT))
 import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
+from iomodel.planning.engines import ENGINES  # noqa: E402
 from iomodel.timing.error_interval import ANY, Place, place_of  # noqa: E402
 from iomodel.timing.kernel_time import DEPENDENT  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
@@ -367,7 +368,8 @@ def beside(row: dict[str, str]) -> float:
     """Time the kernels that a serving engine launches with attention [s], as their sources have it.
 
     All write the new keys and values to the cache; kernels beyond that cost a node of a graph. TensorRT-LLM rotates Q
-    and K on the way, and counts the tokens of a prefill before it (applyBiasRopeUpdateKVCache, buildDecoderInfo).
+    and K on the way, head by head, and counts the tokens of a prefill before it (applyBiasRopeUpdateKVCache,
+    buildDecoderInfo).
     SGLang converts K, V and Q for a cache in fp8 (set_kv_buffer, its backends), and schedules each call of
     FlashAttention-3 (prepare_varlen_num_blocks). vLLM does this once for all layers, but combines splits in a step of
     up to 512 tokens whatever their number; its copy of FlashAttention-2 copies packed heads back.
@@ -395,9 +397,14 @@ def beside(row: dict[str, str]) -> float:
     ):
         launched.append(("copy", Elementwise(rows=1, channels=1)))
     known = rates(iomodel.hardware(row["device"]), "bf16")
+    assert known.units is not None
+    assert known.clock is not None
+    rotation = ENGINES["tensorrt-llm"].rotation_clocks * tokens * heads / (known.units * known.clock)
     launch = REPEATED.kernel_launch if known.launch is None else known.launch
     node = DEPENDENT * launch if known.node is None else known.node
     times = [iomodel.estimate(kernel, on, row["device"], parameters=REPEATED).seconds for kernel, on in launched]
+    if engine == "TRTLLM":
+        times[0] = max(times[0], rotation)
     return sum(times) + (node - launch) * (len(times) - 1)
 
 
@@ -478,7 +485,7 @@ def each_row(found: list[Asked]) -> Iterator[str]:
         yield (
             f"{row['curve']:48} q {row['q_len']:>6} kv {row['kv_len']:>6} b {row['batch']:>3} "
             f"{one.measured * 1e6:10.1f} us {one.ratio:.2f} told {ratio} "
-            f"{one.newcomer.bound:14} {dict(one.newcomer.tiles)}"
+            f"{one.newcomer.limited_by:14} {dict(one.newcomer.tiles)}"
         )
 
 

@@ -240,7 +240,7 @@ def each(found: list[Asked]) -> Iterator[str]:
     """List the ratios of predicted to measured time by record."""
     for one in found:
         ratio = "refused" if one.told_ratio is None else f"{one.told_ratio:.2f}"
-        bound = one.newcomer.bound if one.told is None else one.told.bound
+        bound = one.newcomer.limited_by if one.told is None else one.told.limited_by
         newcomer = one.newcomer.seconds / one.record.seconds
         yield f"{one.record.seconds * 1e6:9.1f} us {newcomer:.2f} told {ratio} {bound:13} {one.record}"
 

@@ -68,6 +68,20 @@ _CUDNN = FrontEnd(
     last=True,
 )
 
+_FMHA = FrontEnd(
+    # setupLaunchParams (masks), checkIfKernelExist; pages of a power of two (setSeparateQKvTmaDescriptors). K and V
+    # are rows of the step itself, in the type of the products whatever that of the cache.
+    cite="github.com/NVIDIA/TensorRT-LLM at 00dbe288, cpp/tensorrt_llm/kernels/contextFusedMultiHeadAttention: "
+    "fmhaRunner.cpp, fused_multihead_attention_v2.cpp",
+    features=("kv_dtype", "paged", "softcap", "alibi", "sinks"),
+    masks=("full", "causal", "left window", "documents"),
+    pages=(16, 32, 64, 128),
+    packs="never",
+    prompts=True,
+    last=True,
+    served=("tensorrt-llm",),
+)
+
 FRONT_ENDS: dict[str, FrontEnd] = {
     "flash-attention-1": _FLASH_ATTENTION_1,
     "flash-attention-1-2023": _FLASH_ATTENTION_1,
@@ -122,8 +136,9 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         pages=(16, 32, 64, 128),
         packs="never",
         last=True,
-        served=True,
+        served=("any",),
     ),
+    **dict.fromkeys(("trtllm-fmha-whole", "trtllm-fmha-tiled", "trtllm-fmha-hopper"), _FMHA),
     "trtllm-gen-decode": FrontEnd(
         # computeNumCtas: as many blocks as SMs, in key tiles of 128; hashFromRunnerParams: 8 or 16 rows of a group.
         cite=f"{_GENERATED}; github.com/flashinfer-ai/flashinfer, flashinfer/decode.py: "
@@ -133,7 +148,7 @@ FRONT_ENDS: dict[str, FrontEnd] = {
         pages=(16, 32, 64, 128),
         packs="always",
         queries=16,
-        served=True,
+        served=("any",),
         division=Division(rows=16, per_sm=1, filled=1.0, enough=1.0, most=264, fills=True),
     ),
     "sageattention": FrontEnd(

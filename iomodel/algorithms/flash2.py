@@ -19,6 +19,7 @@ from iomodel.algorithms._sage_residency import SAGEATTENTION
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.algorithms._triton_amd_residency import TRITON_AMD
 from iomodel.algorithms._triton_residency import TRITON
+from iomodel.algorithms._trtllm_residency import TILED, WHOLE_TILES
 from iomodel.algorithms._xformers_residency import SDPA, XFORMERS
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
@@ -214,6 +215,8 @@ ALGORITHM = Algorithm(
         XFORMERS,
         CUDNN_BLACKWELL,
         TRTLLM_GEN,
+        WHOLE_TILES,
+        TILED,
         SAGEATTENTION,
         AITER_ASSEMBLY,
         CK,

@@ -24,6 +24,7 @@ from iomodel.algorithms._flash3_residency import (
 from iomodel.algorithms._front_ends import front_end
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.algorithms._trtllm_residency import HOPPER
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import PACKED, Implementation
@@ -173,7 +174,7 @@ ALGORITHM = Algorithm(
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "row-atomic-backward", "fixed-split"}),
     execution={"forward": IN_SECTIONS, "backward": ADDED_IN_SECTIONS},
-    implementations=(FLASH_ATTENTION_3, FLASH_ATTENTION_3_2024, CUDNN),
+    implementations=(FLASH_ATTENTION_3, FLASH_ATTENTION_3_2024, CUDNN, HOPPER),
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,

@@ -93,7 +93,7 @@ ESTIMATE = "studies.estimate:estimate"
 OCCUPANCY = "placement.occupancy:occupancy"
 WITHOUT_TILES = "counting.without_tiles:without_tiles"
 DIAGNOSE = "studies.diagnosis.diagnose:diagnose"
-MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks")
+MEASURED = of(DIAGNOSE, "Measured", "seconds=time blocks against")
 Contenders = Annotated[
     list[str],
     typer.Argument(
@@ -530,7 +530,7 @@ def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     require(arguments, ("time", "hardware"))
     sizes = values.tiles(arguments)
     chosen = values.options(arguments)
-    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks implementation")
+    chosen |= given(arguments, DIAGNOSE, "hardware seconds=time blocks against implementation")
     diagnosis = function(DIAGNOSE)(algorithm, values.workload(arguments, algorithm), tiles=sizes or None, **chosen)
     _check_unit(arguments["time"], diagnosis)
     emit(diagnosis, json)

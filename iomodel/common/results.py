@@ -129,6 +129,10 @@ class Record(PlainData):
         InputError
             A key is missing or unknown, or its value is of another type.
         """
+        if isinstance(data, Mapping):  # of a release with the old spellings
+            fields = _hints(cls)
+            before = {new: data[old] for old, (new, _) in cls.renamed.items() if old in data and new in fields}
+            data = before | dict(data)
         names = {key: name for name, key in cls.keys.items()}
         own = (
             {names.get(key, key): value for key, value in data.items()} if names and isinstance(data, Mapping) else data

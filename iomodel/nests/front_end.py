@@ -37,6 +37,8 @@ class FrontEnd(Record):
         The rows of tiles with several splits: any, or packed alone.
     queries, rows : int, optional
         Most queries of a sequence, and most query rows with the same keys; None for any [rows].
+    prompts : bool
+        True if the kernels take several queries of a sequence alone, as those for prompts.
     grouped : bool
         True if query heads may share keys.
     deterministic : int, optional
@@ -45,8 +47,8 @@ class FrontEnd(Record):
         True if libraries launch the kernels only where no others of the algorithm run the call.
     behind : tuple of str
         Implementations that a library launches in place of these kernels wherever they run the call.
-    served : bool
-        True if serving engines run the kernels in place of all others of the algorithm that run the call.
+    served : tuple of str
+        Serving engines that run the kernels in place of all others of the algorithm that run the call; "any" for all.
     division : Division, optional
         The rule by which it chooses `splits` where the caller does not; without one they are the fastest.
     """
@@ -63,9 +65,10 @@ class FrontEnd(Record):
     splits: Literal["any", "packed"] = "any"
     queries: int | None = None
     rows: int | None = None
+    prompts: bool = False
     grouped: bool = True
     deterministic: int | None = None
     last: bool = False
     behind: tuple[str, ...] = ()
-    served: bool = False
+    served: tuple[str, ...] = ()
     division: Division | None = None

@@ -44,6 +44,8 @@ def _reasons(front: FrontEnd, call: Attention, options: Mapping[str, Any]) -> It
             yield f"{field}: {getattr(call, field)!r} given; allowed: {allowed}"
     if len(both := [name for name in front.exclusive if name in call.features]) > 1:
         yield f"{both[0]}: given with {both[1]}; allowed: one of both"
+    if front.prompts and call.q_len == 1:
+        yield "q_len: 1 given; allowed: from 2 up"
     if front.queries is not None and call.q_len > front.queries:
         yield f"q_len: {call.q_len} given; allowed: up to {front.queries}"
     if front.rows is not None and call.q_len * call.group > front.rows:

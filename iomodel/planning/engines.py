@@ -118,6 +118,8 @@ class Engine:
         Architectures on which one kernel, FlashInfer's, computes all chunks of a gated delta rule.
     chunk_work : tuple of (str, float)
         Time of the kernels over chunks of a delta rule over that of most engines, by architecture [-].
+    rotation_clocks : float
+        Least time of an SM for each head of each token whose Q and K a kernel rotates [clk].
     tuned : bool
         A benchmark sets the most requests and tokens of a step, as :mod:`iomodel.planning.bench_limits` computes them.
     """
@@ -150,6 +152,7 @@ class Engine:
     rows_apart: bool = False
     scans: frozenset[str] = frozenset()
     chunk_work: tuple[tuple[str, float], ...] = ()
+    rotation_clocks: float = 0.0
     tuned: bool = False
 
     @property
@@ -205,7 +208,9 @@ ENGINES = {
         steps_of_memory=STEPS_OF_MEMORY,
         chunk_work=(("sm_90", 1.4),),
     ),
-    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True),
+    "tensorrt-llm": Engine(
+        "tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",), keeps_windows=True, rotation_clocks=63.0
+    ),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0.
 
@@ -215,6 +220,10 @@ SGLang: ``mamba_full_memory_ratio``, five places for each running request with t
 The chunks of SGLang: its prompts under a delta rule on an H100, working rows of tests/measured/recurrent_layers.csv.
 The windows of TensorRT-LLM: without ``max_attention_window`` its cache keeps the whole of a sequence in each layer
 (``KVCacheManager`` of tensorrt_llm/_torch/pyexecutor/resource_manager.py).
+The rotation of TensorRT-LLM: its kernel (applyBiasRopeUpdateKVCacheV2 of
+cpp/tensorrt_llm/kernels/unfusedAttentionKernels) loads for each head the cosine and sine of each pair by itself, 8
+bytes at a stride of 64, whatever the width of a head; the clocks are the median over prefills of 1,536 to 4,096 tokens
+with grouped heads on B200, B300, GB200 and GB300 (11 working rows of tests/measured/published_9.csv).
 The host of vLLM: these releases schedule a step, and prepare its inputs, once the tokens of the last one are there,
 where SGLang and TensorRT-LLM do so meanwhile; 1.1 ms is the median of what the times per token of Llama 3.1 70B under
 vLLM on H200 lack (14 calibration rows of tests/measured/serving.csv, 4 to 64 clients).

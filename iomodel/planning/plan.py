@@ -14,9 +14,8 @@ from iomodel.errors import InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.checked_numbers import as_price, as_real, as_targets
-from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, rated, unkept
-from iomodel.planning.layouts import check_count, no_room
+from iomodel.planning.layouts import check_count, no_room, too_small
 from iomodel.planning.plan_result import Plan
 from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
@@ -199,11 +198,8 @@ def _assumed(wanted: Wanted) -> tuple[str, ...]:
 
 def _too_small(service: Service, device: Hardware, wanted: Wanted, layout: Layout | None) -> tuple[str, ...]:
     """Say of a device that was named without a count why the answer is for several, where its memory decides."""
-    if layout is not None or service.devices == 1 or wanted.count is not None or wanted.load is not None:
-        return ()
-    alone = service.laid_out(Layout()).memory(device)
-    short = f"{gigabytes(alone.missing)} are missing for one request"
-    return () if alone.fits else (f"{service.devices} devices, for one does not hold the model: {short}",)
+    given = layout is not None or wanted.count is not None or wanted.load is not None
+    return () if given else too_small(service, device)
 
 
 def _better(service: Service, device: Hardware, wanted: Wanted, reached: Figures) -> LayoutRate | None:

@@ -70,7 +70,7 @@ def breakdown(results: Estimate | Sequence[Estimate]) -> Figure:
         longest = max([estimate.seconds, *estimate.breakdown.values()])
         factor, unit = words.scale(longest, "s")
         _panel(axes, estimate, factor, longest, f"estimate {number + 1}")
-        limit = words.resource(estimate.bound)
+        limit = words.resource(estimate.limited_by)
         first = f"{call}\n" if call and not number else ""
         subtitle(axes, f"{first}{name_of(estimate)}{where}: {words.short(estimate.seconds, 's')}, bound by {limit}")
         axes.set_xlim(0, 1.06 * longest / factor)
@@ -100,7 +100,7 @@ def _panel(axes: Any, estimate: Estimate, factor: float, longest: float, gid: st
     plain(axes)
     axes.grid(visible=False, axis="y")
     for row, name in enumerate(names):
-        binds, time = name == estimate.bound, estimate.breakdown[name]
+        binds, time = name == estimate.limited_by, estimate.breakdown[name]
         style = {
             "facecolor": BINDS if binds else QUIET,
             "edgecolor": "black" if binds else GREY,
@@ -115,7 +115,7 @@ def _panel(axes: Any, estimate: Estimate, factor: float, longest: float, gid: st
     axes.set_yticks(range(-1, len(names) - 1), map(words.resource, names), fontsize=9)
     axes.invert_yaxis()
     for label, name in zip(axes.get_yticklabels(), names, strict=True):
-        label.set_fontweight("bold" if name in ("total", estimate.bound) else "normal")
+        label.set_fontweight("bold" if name in ("total", estimate.limited_by) else "normal")
 
 
 def _sum(axes: Any, estimate: Estimate, factor: float, longest: float, gid: str) -> None:

@@ -11,7 +11,7 @@ from iomodel.plots import words
 if TYPE_CHECKING:
     from iomodel.timing.estimate_result import Estimate
 
-NEEDED = ("algorithm", "workload", "hardware", "tiles", "seconds", "bound", "breakdown", "dram_bytes", "kernels")
+NEEDED = ("algorithm", "workload", "hardware", "tiles", "seconds", "limited_by", "breakdown", "dram_bytes", "kernels")
 
 
 def is_estimate(value: Any) -> bool:

@@ -228,7 +228,7 @@ def _point(entry: Any, named: bool) -> Point:
     least, most = entry.dram_bytes
     at, useful = entry.intensity, entry.flops_per_second * entry.seconds
     ends = (min(useful / most, at), max(useful / least, at))
-    label = f"{name_of(entry)}, bound by {words.resource(entry.bound)}"
+    label = f"{name_of(entry)}, bound by {words.resource(entry.limited_by)}"
     label = f"{entry.hardware.name}: {label}" if named else label
     return Point(label, at, entry.flops_per_second, ends if ends[1] > MARK * ends[0] else None)
 

@@ -267,7 +267,8 @@ def _timed_record(estimate: Estimate) -> dict[str, Any]:
         "seconds": estimate.seconds,
         "flops_per_second": estimate.flops_per_second,
         "mfu": estimate.mfu,
-        "bound": estimate.bound,
+        "limited_by": estimate.limited_by,
+        "bound": estimate.limited_by,  # its old name
         "runs": True,
         "least_dram_bytes": estimate.dram_bytes[0],
         "most_dram_bytes": estimate.dram_bytes[1],
@@ -368,7 +369,7 @@ def _relative(comparison: Comparison, answer: Answer) -> str:
 
 
 def _limit(_: Comparison, answer: Answer) -> str:
-    return str(answer.bound if isinstance(answer, Estimate) else answer.certificate.binding)
+    return str(answer.limited_by if isinstance(answer, Estimate) else answer.certificate.binding)
 
 
 def _unit(comparison: Comparison) -> str:

@@ -111,7 +111,7 @@ def estimate(
     >>> import iomodel
     >>> w = iomodel.Attention(batch=2, heads=16, q_len=8192, head_dim=128)
     >>> e = iomodel.estimate("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64, "warps": 4})
-    >>> e.bound, round(e.mfu, 2)
+    >>> e.limited_by, round(e.mfu, 2)
     ('matrix', 0.71)
     """
     if not isinstance(parameters, Parameters):
@@ -321,7 +321,7 @@ def _idle(result: Estimate) -> Iterator[str]:
 LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "requested_bytes": lambda result: result.cost.hbm_bytes,
     "breakdown": _breakdown,
-    "bound": lambda result: max(result.breakdown, key=result.breakdown.__getitem__),
+    "limited_by": lambda result: max(result.breakdown, key=result.breakdown.__getitem__),
     "dram_bytes": _dram_bytes,
     "l2_bytes": _l2_bytes,
     "lock_step_bytes": _lock_step_bytes,

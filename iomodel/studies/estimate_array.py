@@ -77,7 +77,7 @@ def estimate_array(
     >>> import iomodel
     >>> w = iomodel.Attention(heads=16, q_len=2048, head_dim=128, mask="causal")
     >>> times = iomodel.estimate_array("flash3", w, "h100-sxm5", q_len=[2048, 4096, 8192], block_q=128, block_kv=128)
-    >>> [f"{mfu:.2f}" for mfu in times.mfu], times.bound.tolist()
+    >>> [f"{mfu:.2f}" for mfu in times.mfu], times.limited_by.tolist()
     (['0.47', '0.56', '0.60'], ['matrix', 'matrix', 'matrix'])
     """
     second: Any = workload

@@ -78,13 +78,19 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
         return ~np.isnan(self.seconds)
 
     @cached_property
-    def bound(self) -> Any:
+    def limited_by(self) -> Any:
         """The entry of `breakdown` that takes longest, as an array of names."""
         names = np.array(list(self.breakdown))
         stacked = np.stack([np.broadcast_to(values, self.shape) for values in self.breakdown.values()])
-        bound = names[stacked.argmax(axis=0)]
-        bound.setflags(write=False)
-        return bound
+        longest = names[stacked.argmax(axis=0)]
+        longest.setflags(write=False)
+        return longest
+
+    @property
+    def bound(self) -> Any:
+        """An old spelling of `limited_by`."""
+        warn_renamed("EstimateArray.bound", ".limited_by")
+        return self.limited_by
 
     @property
     def error(self) -> tuple[Any, Any]:
@@ -142,7 +148,7 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
             "seconds": self.seconds,
             "error_low": low,
             "error_high": high,
-            "bound": self.bound,
+            "limited_by": self.limited_by,
             "mfu": self.mfu,
             "streamed_bytes": self.streamed_bytes,
         }

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from iomodel.common import labels
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, choice_text, sizes_text, trusted
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Deferred
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
@@ -40,7 +41,7 @@ class Estimate(Deferred, Result, Tabular):
     ----------
     seconds : float
         Time of the call [s].
-    bound : str
+    limited_by : str
         The entry of `breakdown` that takes longest.
     breakdown : mapping of str to float
         Time each resource would take if it were the only limit, and the times of trips, tails and launches [s]. They
@@ -75,7 +76,18 @@ class Estimate(Deferred, Result, Tabular):
         The kernels that are timed, of both passes in a call of both; "textbook" for one memory per block.
     """
 
-    derived = ("error", "flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
+    derived = (
+        "error",
+        "flops_per_second",
+        "mfu",
+        "streamed_bytes",
+        "intensity",
+        "ridge",
+        "distance_to_ridge",
+        "floor",
+        "bound",
+    )
+    renamed = FrozenDict(bound=("limited_by", ".limited_by"))
     enclosing = ("relative",)
 
     algorithm: str
@@ -84,7 +96,7 @@ class Estimate(Deferred, Result, Tabular):
     tiles: Mapping[str, int]
     cost: Cost
     seconds: float
-    bound: str
+    limited_by: str
     breakdown: Mapping[str, float]
     dram_bytes: tuple[int, int]
     l2_bytes: tuple[int, int]
@@ -200,7 +212,7 @@ class Estimate(Deferred, Result, Tabular):
 
     def headline(self) -> str:
         """Return the answer in a few words."""
-        answer = f"{self.seconds * 1e6:,.1f} us, bound by {self.bound}"
+        answer = f"{self.seconds * 1e6:,.1f} us, bound by {self.limited_by}"
         return f"{self.algorithm} on {self.hardware.label}: {choice_text(self.tiles)}, {answer}"
 
     def _spread(self, unit: str) -> list[tuple[str, str, str]]:
@@ -230,7 +242,7 @@ class Estimate(Deferred, Result, Tabular):
         rows = [
             ("time", Mark(time, ANSWER), unit if clock is None else f"{unit} of {1e9 / clock:,.4g} ns"),
             *self._spread(unit),
-            ("bound by", Mark(self.bound, LIMIT), ""),
+            ("bound by", Mark(self.limited_by, LIMIT), ""),
             *((f"  {name}", *self.time_in(value)) for name, value in self.breakdown.items()),
             (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),

@@ -45,7 +45,7 @@ class JudgedAttention(Record):
     ----------
     workload : Attention
         The call.
-    algorithm, implementation, bound : str
+    algorithm, implementation, limited_by : str
         Algorithm and kernels that are timed, and the limiting resource.
     kernel : str
         Symbol of the measured kernel.
@@ -69,7 +69,7 @@ class JudgedAttention(Record):
     high: float
     algorithm: str
     implementation: str = field(metadata=column("kernels"))
-    bound: str = field(metadata=column("limit"))
+    limited_by: str = field(metadata=column("limited by"))
     kernel: str
 
     @property
@@ -194,7 +194,7 @@ def judge_profile(file: str | Path, hardware: Hardware | str | None = None) -> J
         judged.append(
             JudgedAttention(
                 workload, calls.count, calls.seconds, answer.seconds, *answer.error, answer.algorithm,
-                answer.implementation, answer.bound, calls.kernel,
+                answer.implementation, answer.limited_by, calls.kernel,
             )
         )  # fmt: skip
     if not judged:

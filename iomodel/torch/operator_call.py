@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.input_files import readable
-from iomodel.common.results import Record
+from iomodel.common.results import Record, decoded
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.workloads.workload import Workload
@@ -48,6 +48,10 @@ PLACES: Mapping[str, type] = FrozenDict(offset=int, storage=int, outside=bool, k
 """Fields of a tensor in which those of one form differ."""
 FORM: Mapping[str, type] = FrozenDict(dtype=str, element_bytes=int)
 """Fields of the form of a tensor, beside its lengths and strides."""
+PARTS: Mapping[str, type] = FrozenDict(
+    operator=str, inputs=dict, outputs=list, written=list, arguments=dict, module=str, backward=bool, pointwise=bool
+)
+"""Fields of a call as JSON has them."""
 
 
 def unchecked(kind: type[T], fields: dict[str, Any]) -> T:
@@ -227,13 +231,29 @@ class OperatorCall(Record):
             mapping = getattr(self, name)
             if not isinstance(mapping, Mapping):
                 raise InputError(f"{name}: {shown(mapping)} given; allowed: a mapping of names")
-            object.__setattr__(self, name, FrozenDict(mapping))
+            if type(mapping) is not FrozenDict:
+                object.__setattr__(self, name, FrozenDict(mapping))
         for name in ("operator", "module"):
             checked_name(name, getattr(self, name))
         unknown = next((name for name in self.written if name not in self.inputs), None)
         if unknown is not None:
             inputs = ", ".join(map(shown_name, self.inputs)) or "none, because there are no inputs"
             raise InputError(f"written: {shown(unknown)} given; allowed: the inputs, {inputs}")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild the call from its plain data.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+        try:
+            parts = _parts_of(data)
+        except InputError:
+            parts = None
+        return super().from_dict(data) if parts is None else cls(**parts)  # which names the place of an error
 
     @cached_property
     def alike(self) -> tuple[Any, ...]:
@@ -294,6 +314,24 @@ class OperatorWork:
         return None
 
 
+def _parts_of(data: Any) -> dict[str, Any] | None:
+    """Read the fields of a call whose values have the types of JSON at once, as nearly all do; None for any other."""
+    if type(data) is not dict or not data.keys() >= {"operator", "inputs", "outputs"}:
+        return None
+    parts = dict(data)
+    if any(type(value) is not PARTS.get(name) for name, value in data.items()):
+        return None
+    names = {*map(type, data["inputs"]), *map(type, data.get("written", ()))}
+    if not names <= {str}:
+        return None
+    parts["inputs"] = FrozenDict({name: TensorArgument.from_dict(each) for name, each in data["inputs"].items()})
+    parts["outputs"] = tuple(map(TensorArgument.from_dict, data["outputs"]))
+    parts["written"] = tuple(data.get("written", ()))
+    if "arguments" in parts:
+        parts["arguments"] = decoded(Mapping[str, Any], data["arguments"], "arguments")
+    return parts
+
+
 def kept_at_end(call: OperatorCall, alive: Mapping[int, int | None]) -> OperatorCall:
     """Mark the tensors that a call makes or changes and that are alive at the end, with the bytes that views cover."""
 
@@ -325,27 +363,25 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
         size = readable(path).stat().st_size
         if size > LARGEST_FILE:
             raise InputError(f"path: {name} has {size:,} B; allowed: up to {LARGEST_FILE:,}")
-        with Path(path).open(encoding="utf-8") as file:
-            return tuple(_each_call(file, name))
+        text = Path(path).read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"path: {shown(path)} cannot be read: {shown(error)}") from None
+    lines = text.split("\n") if text else []
+    for marks, (kind, most) in MOST.items():
+        if sum(map(text.count, marks)) + (PER_CALL * len(lines) if marks == "[{" else 0) > most:
+            raise InputError(f"path: {name} has more {kind} than allowed: {most:,}")
+    last = [_read_line(line, len(lines), name) for line in lines[-1:]]  # a stream that was cut is refused at once
+    return (*(_read_line(line, number, name) for number, line in enumerate(lines[:-1], 1)), *last)
 
 
-def _each_call(lines: Iterable[str], name: str) -> Iterator[OperatorCall]:
-    """Read the lines of a file as calls; an error names the line."""
-    left = {marks: most for marks, (_, most) in MOST.items()}
-    for number, line in enumerate(lines, 1):
-        left["[{"] -= PER_CALL
-        for marks, (kind, most) in MOST.items():
-            left[marks] -= sum(map(line.count, marks))
-            if left[marks] < 0:
-                raise InputError(f"path: {name} has more {kind} than allowed: {most:,}")
-        try:
-            yield _call_of(line.rstrip())
-        except InputError as error:
-            raise InputError(f"{name}: line {number}: {error}") from None
+def _read_line(line: str, number: int, name: str) -> OperatorCall:
+    """Read a line; an error names it."""
+    try:
+        return _call_of(line.rstrip())
+    except InputError as error:
+        raise InputError(f"{name}: line {number}: {error}") from None
 
 
 def _call_of(line: str) -> OperatorCall:
@@ -362,7 +398,9 @@ def _call_of(line: str) -> OperatorCall:
             if isinstance(part, dict | list)
             for inner in (part.values() if isinstance(part, dict) else part)
         ]
-    if level:
+        if not level:
+            break
+    else:
         raise InputError(f"arguments: more than {DEEPEST} levels given; allowed: numbers, switches and names, in lists")
     return OperatorCall.from_dict(data)
 

@@ -11,8 +11,8 @@ import iomodel
 CALL = iomodel.Attention(heads=4, q_len=1000, head_dim=64, mask="causal")
 TILES = {"block_q": 128, "block_kv": 64}
 COMPUTED = {
-    "cost", "bound", "breakdown", "dram_bytes", "l2_bytes", "lock_step_bytes", "compulsory_bytes", "requested_bytes",
-    "kernels", "left_out", "assumed", "levels",
+    "cost", "limited_by", "breakdown", "dram_bytes", "l2_bytes", "lock_step_bytes", "compulsory_bytes",
+    "requested_bytes", "kernels", "left_out", "assumed", "levels",
 }  # fmt: skip
 
 

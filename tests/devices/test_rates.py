@@ -226,7 +226,7 @@ def test_a_users_measurements_set_the_time(tmp_path: Path) -> None:
     put(data, "measured.gemm_bf16", data["compute"]["peak"]["bf16"]["value"] / 2)
     put(data, "measured.kernel_launch", 1e-4)
     after = iomodel.estimate("flash2", w, written(data, tmp_path), tiles)
-    assert before.bound == after.bound == "matrix"
+    assert before.limited_by == after.limited_by == "matrix"
     assert after.breakdown["matrix"] == pytest.approx(2 * before.breakdown["matrix"], rel=1e-3)
     assert after.seconds == pytest.approx(after.breakdown["matrix"] + 1e-4)
     assert after.seconds > before.seconds

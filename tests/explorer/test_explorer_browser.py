@@ -53,7 +53,7 @@ def test_the_first_answer_is_that_of_python(opened: Any) -> None:
     assert f"{found.streamed_bytes:,} B" in shown.text("#cards")
     assert f"{1e3 * found.seconds:#.3g} ms" in shown.text("#cards")
     assert "bound by matrix units" in shown.text("#cards")
-    assert found.bound == "matrix"
+    assert found.limited_by == "matrix"
     times = shown.tab.locator("#time tbody tr").all_inner_texts()
     assert len(times) == len(found.breakdown) + 1
     assert shown.tab.evaluate("window.iomodel.page.map.best.map(Number)") == [
@@ -432,7 +432,7 @@ def test_each_step_of_the_tour_is_true(opened: Any) -> None:
     long = iomodel.estimate("flash2", iomodel.Attention(q_len=16384, **shape), "h100-sxm5")
     assert long.requested_bytes > 10 * long.dram_bytes[1]
     last = iomodel.estimate("flash3", iomodel.Attention(q_len=16384, mask="causal", **shape), "h100-sxm5")
-    assert last.bound != "hbm"
+    assert last.limited_by != "hbm"
     assert last.intensity > 10 * last.ridge
     assert last.breakdown["hbm"] < last.seconds / 10
 

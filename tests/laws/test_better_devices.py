@@ -38,9 +38,9 @@ def test_products_are_faster_by_what_binds_them(rows: int) -> None:
     bound, layer = set(), iomodel.Linear(rows=rows, in_features=16384, out_features=16384)
     for device in (hardware(name) for name in list_hardware() if "compute.peak.bf16" in hardware(name).quantities):
         found = iomodel.estimate("gemm", layer, device)
-        figures = {"matrix": matrix(device), "hbm": BANDWIDTH}.get(found.bound, ())
-        if found.breakdown[found.bound] + found.breakdown.get("launch", 0) > 0.99 * found.seconds and figures:
-            bound.add(found.bound)
+        figures = {"matrix": matrix(device), "hbm": BANDWIDTH}.get(found.limited_by, ())
+        if found.breakdown[found.limited_by] + found.breakdown.get("launch", 0) > 0.99 * found.seconds and figures:
+            bound.add(found.limited_by)
             faster = iomodel.estimate("gemm", layer, scaled(device, figures.__contains__, 2))
             assert faster.seconds < found.seconds, device.id
     assert bound == ({"hbm"} if rows == 1 else {"matrix", "hbm"})

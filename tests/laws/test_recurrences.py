@@ -169,7 +169,7 @@ def test_an_estimate_is_no_quicker_than_the_memory(name: str, device: str) -> No
 def test_a_decode_step_takes_as_long_as_its_state_is_moved() -> None:
     w = iomodel.Recurrence(batch=256, tokens=1, **QWEN3_NEXT)
     step = iomodel.estimate("stepwise_scan", w, GPU)
-    assert step.bound == "hbm"
+    assert step.limited_by == "hbm"
     assert 0.98 < 2 * 4 * w.state_elements / step.compulsory_bytes < 1
     assert step.cost.flops == 6 * w.state_elements
 

@@ -180,7 +180,15 @@ def test_a_verb_has_one_type_of_result() -> None:
 def test_a_layout_that_is_left_out_is_searched() -> None:
     planned = iomodel.plan("llama-3-70b", GPU, **LOAD)
     simulated = iomodel.simulate("llama-3-70b", GPU, **LOAD, load=1.0, requests=4)
+    stepped = iomodel.step("llama-3-70b", GPU, batch=8, q_len=1, kv_len=LOAD["prompt"])
     assert planned.layout == simulated.layout != Layout()
+    assert stepped.layout != Layout()
+    words = "devices, for one does not hold the model"
+    assert all(any(words in note for note in found.assumed) for found in (planned, stepped))
+    trained = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096)
+    assert trained.fits
+    assert trained.devices > 1
+    assert f"{trained.devices} devices" in trained.assumed[0]
 
 
 @pytest.mark.parametrize("verb", ["plan", "fleet", "pareto", "disaggregate"])
@@ -208,13 +216,22 @@ def test_json_names_the_device_by_its_id(verb: str) -> None:
     assert result.hardware in (GPU, iomodel.hardware(GPU))
 
 
-def test_a_check_goes_by_the_old_name_of_its_device() -> None:
-    checked = TIMED["check"]()
-    with pytest.warns(DeprecationWarning, match=r"Check\.device: deprecated .* use \.hardware") as told:
-        assert getattr(checked, "device") == GPU  # noqa: B009
+@pytest.mark.parametrize(
+    ("verb", "old", "new"),
+    [
+        ("check", "device", "hardware"),
+        *((verb, "bound", "limited_by") for verb in ("estimate", "diagnose", "step")),
+    ],
+)
+def test_a_result_has_the_old_name_of_a_renamed_figure(verb: str, old: str, new: str) -> None:
+    found = {**TIMED, **PLANNED}[verb]()
+    with pytest.warns(DeprecationWarning, match=rf"{type(found).__name__}\.{old}: deprecated .* use \.{new}") as told:
+        assert getattr(found, old) == getattr(found, new)
     assert told[0].filename == __file__
-    assert checked.to_dict()["device"] == GPU
-    assert iomodel.Check.from_dict(checked.to_dict()) == checked
+    data = found.to_dict()
+    assert data[old] == data[new]
+    before = {name: value for name, value in data.items() if name != new}
+    assert type(found).from_dict(data) == type(found).from_dict(before) == found
 
 
 def test_files_are_written_by_one_option() -> None:

@@ -136,7 +136,7 @@ def sizes(spec: ModelSpec) -> dict[str, int]:
 
 def seconds(spec: ModelSpec, call: str) -> object:
     try:
-        return iomodel.step(spec, "h100-sxm5", **CALLS[call]).seconds  # type: ignore[arg-type]
+        return iomodel.step(spec, "h100-sxm5", **CALLS[call], layout=iomodel.Layout()).seconds  # type: ignore[arg-type]
     except IOModelError as error:
         return str(error)
 

@@ -227,6 +227,25 @@ def test_trtllm_gen(row: dict[str, str]) -> None:
     assert taken == {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages")}
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [(name, row) for name in ("trtllm-fmha-whole", "trtllm-fmha-tiled", "trtllm-fmha-hopper") for row in table(name)],
+    ids=lambda part: part if isinstance(part, str) else shown(part),
+)
+def test_prefills_of_tensorrt_llm(name: str, row: dict[str, str]) -> None:
+    """Tiles, and the bytes that nvcc states; two blocks on an SM, as the registers leave, or one where bytes do not."""
+    schedule = "flash3" if name == "trtllm-fmha-hopper" else "flash2"
+    device = ALL_DEVICES[row["architecture"]]
+    taken = iomodel.estimate(schedule, call(row), device, implementation=name).tiles
+    assert taken == {tile: int(row[tile]) for tile in ("block_q", "block_kv", "warps", "stages")}
+    fit = iomodel.check(schedule, call(row), device, dict(taken), implementation=name)
+    assert fit.fits
+    if "shared_bytes" in row:
+        size = int(row["shared_bytes"])
+        assert fit.resources["shared memory"].used == size
+        assert fit.blocks_per_sm == (1 if 2 * size > 100 << 10 and row["architecture"] != "sm_80" else 2)
+
+
 @pytest.mark.parametrize("row", table("cudnn-hopper-backward"), ids=shown)
 def test_cudnn_backward(row: dict[str, str]) -> None:
     assert fitting("flash3", call(row, direction="backward"), DEVICES["sm_90"], row, CUDNN_BACKWARD)

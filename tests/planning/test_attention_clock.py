@@ -1,5 +1,7 @@
 """Attention of a step: groups of heads take the time of as many sequences, and the choice is the fastest candidate."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import hardware
 from iomodel.planning.step.attention_clock import AttentionClock, _one_head, _whole_tiles
+from iomodel.timing.parameters import DEFAULT
 
 TILES = {"flash2": {"block_q": 64, "block_kv": 64, "warps": 4}, "split_kv": {"block_q": 64, "block_kv": 64, "warps": 4}}
 calls = st.builds(
@@ -55,6 +58,23 @@ def test_what_has_an_entry_per_head_stays_as_it_is():
     for change in ({"sinks": True}, {"alibi": True}, {"kv_dtype": "fp8", "kv_scales": "head"}, {"kv_heads": 1}):
         kept = call.model_copy(update=change)
         assert _one_head(kept) is kept
+
+
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "l40s", "h100-sxm5", "rtx-pro-6000"])
+def test_an_engine_runs_its_own_kernels(device):
+    """TensorRT-LLM has prefills of its own there, slower than those of other engines, and none for one query."""
+    served = replace(DEFAULT, in_graph=1.0)
+    own, others = (AttentionClock(hardware(device), served, engine=name) for name in ("tensorrt-llm", "vllm"))
+    prompt = PREFILL.model_copy(update={"head_dim": 128, "value_dim": 128})
+    assert own.fastest(prompt)[1].seconds > others.fastest(prompt)[1].seconds
+    token = prompt.model_copy(update={"q_len": 1})
+    assert own.fastest(token) == others.fastest(token)
+    name = own.fastest(prompt)[0]
+    with pytest.raises(iomodel.InputError, match="q_len: 1 given; allowed: from 2 up"):
+        iomodel.estimate(name, token, device, implementation=f"trtllm-fmha-{FMHA[device]}")
+
+
+FMHA = {"a100-sxm4-80gb": "tiled", "l40s": "whole", "h100-sxm5": "hopper", "rtx-pro-6000": "whole"}
 
 
 def test_the_fastest_candidate_is_chosen():

@@ -86,18 +86,20 @@ def test_rows_are_copied_in_the_type_of_the_products(weights, size, layout, read
 
 @pytest.mark.parametrize(("device", "cache", "batch", "keys", "seconds"), LATENTS)
 def test_attention_on_latents_takes_what_it_was_timed_with(device, cache, batch, keys, seconds):
-    timed = step("deepseek-v3", device, batch=batch, q_len=1, kv_len=keys, kv_dtype=cache)
+    timed = step("deepseek-v3", device, batch=batch, q_len=1, kv_len=keys, kv_dtype=cache, layout=Layout())
     assert timed.attention_seconds / 61 == pytest.approx(seconds, rel=0.35)  # a B200, bf16, 256 rows: 33 % slow
 
 
 def test_hopper_multiplies_latents_of_an_fp8_cache_in_16_bits():
     narrow, wide = (
-        step("deepseek-v3", "h200-sxm", batch=512, q_len=1, kv_len=8192, kv_dtype=cache).attention_seconds
+        step(
+            "deepseek-v3", "h200-sxm", batch=512, q_len=1, kv_len=8192, kv_dtype=cache, layout=Layout()
+        ).attention_seconds
         for cache in ("fp8", "bf16")
     )
     assert 0.85 * wide < narrow < wide
     narrow, wide = (
-        step("deepseek-v3", "b200", batch=512, q_len=1, kv_len=8192, kv_dtype=cache).attention_seconds
+        step("deepseek-v3", "b200", batch=512, q_len=1, kv_len=8192, kv_dtype=cache, layout=Layout()).attention_seconds
         for cache in ("fp8", "bf16")
     )
     assert narrow < 0.65 * wide
@@ -106,7 +108,7 @@ def test_hopper_multiplies_latents_of_an_fp8_cache_in_16_bits():
 def test_fp8_in_blocks_is_slower_for_experts_alone():
     """DeepSeek-V3 has a scale for each block, Qwen3 as quantised one per tensor."""
     spec = model("deepseek-v3")
-    prefill = step(spec, "h200-sxm", batch=4, q_len=4096, kv_len=4096, logits="none")
+    prefill = step(spec, "h200-sxm", batch=4, q_len=4096, kv_len=4096, logits="none", layout=Layout())
     (up,) = parts(prefill, ("expert gate up",))
     peak = 1979e12
     assert up.flops / up.seconds <= GROUPED["sm_90"]["fp8 in blocks"] * peak
@@ -116,8 +118,10 @@ def test_fp8_in_blocks_is_slower_for_experts_alone():
 
 def test_keys_get_their_rotary_part_in_a_copy():
     spec = model("deepseek-v3")
-    prefill = step(spec, "h200-sxm", batch=1, q_len=4096, kv_len=4096)
+    prefill = step(spec, "h200-sxm", batch=1, q_len=4096, kv_len=4096, layout=Layout())
     (part,) = parts(prefill, ("join keys and rotary parts",))
     moved = 61 * 4096 * 128 * (128 + 192) * 2  # the rotary part of 64 channels is read once for all heads
     assert part.hbm_bytes == pytest.approx(moved, rel=1e-3)
-    assert not parts(step(spec, "h200-sxm", batch=1, q_len=1, kv_len=4096), ("join keys and rotary parts",))
+    assert not parts(
+        step(spec, "h200-sxm", batch=1, q_len=1, kv_len=4096, layout=Layout()), ("join keys and rotary parts",)
+    )

@@ -236,7 +236,7 @@ def test_one_kernel_hands_chunks_on_in_an_sm():
 
 
 def part_of(spec, device, engine, batch):
-    timed = step(spec, device, batch=batch, q_len=8192, engine=engine)
+    timed = step(spec, device, batch=batch, q_len=8192, engine=engine, layout=Layout())
     return next(one for one in timed.parts if one.name == "state update")
 
 

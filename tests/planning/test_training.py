@@ -1,5 +1,6 @@
 """Laws of a training step: memory, time, FLOPs, bubble; the table of the docs, recomputed."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -23,6 +24,7 @@ from benchmarks.training_accuracy import (
     table,
     utilisation,
 )
+from iomodel.planning.layouts import every_layout
 from iomodel.planning.training.passes import SUSTAINED
 from iomodel.planning.training.stage_times import Collective, Exposure
 from iomodel.planning.training.strategy import FRAMEWORKS, OVERLAPS, RECOMPUTE, SHARDS
@@ -196,8 +198,9 @@ def test_states_are_those_of_zero(shard, gigabytes):
     layers = layers.model_copy(update={"tied_embeddings": True})
     size = layers.parameters
     memory = iomodel.train_step(
-        layers, GPU, batch=64, seq_len=128, data_parallel=64, shard=shard, gradient_dtype="bf16"
-    ).memory
+        layers, GPU, batch=64, seq_len=128, data_parallel=64, shard=shard, gradient_dtype="bf16",
+        layout=iomodel.Layout(),
+    ).memory  # fmt: skip
     widest = 2 * GATHERED * (12 * 4096**2 + 13 * 4096) if shard == "parameters" else 0
     states = memory.parameters + memory.gradients + memory.optimizer - widest
     assert states * 7.5 / (size / 1e9) / 1e9 == pytest.approx(gigabytes, abs=0.05)
@@ -205,7 +208,7 @@ def test_states_are_those_of_zero(shard, gigabytes):
 
 def test_eager_kernels_keep_logits_gates_and_gradients():
     model, tokens = llama("llama-8.86b"), 4096
-    asked = {"batch": 1, "seq_len": tokens, "shard": "none"}
+    asked = {"batch": 1, "seq_len": tokens, "shard": "none", "layout": iomodel.Layout()}
     fused, eager = (iomodel.train_step(model, GPU, **asked, kernels=kernels).memory for kernels in ("fused", "eager"))
     assert eager.gradients - fused.gradients == 2 * model.parameters
     assert eager.activations - fused.activations == 10 * tokens * 131072 + 2 * tokens * 14336 * 32
@@ -451,7 +454,7 @@ def test_attention_is_that_of_the_kernels_asked_for():
 
 
 def test_products_are_no_faster_than_a_device_sustains():
-    step = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096)
+    step = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096, layout=iomodel.Layout())
     passes = sum(step.breakdown[cause] for cause in ("forward", "backward"))
     assert step.model_flops / passes < SUSTAINED["sm_90"]["bf16"] * 989.4e12
 
@@ -536,7 +539,7 @@ def test_what_does_not_divide_is_refused_in_one_line(changes, field):
 
 
 def test_a_step_beyond_the_memory_says_so():
-    step = iomodel.train_step("llama-3.1-70b", "h100-sxm5", batch=1, seq_len=4096)
+    step = iomodel.train_step("llama-3.1-70b", "h100-sxm5", batch=1, seq_len=4096, layout=iomodel.Layout())
     excess = (step.memory.total - 80 * 2**30) / 1e9
     assert not step.fits
     assert f"does not fit: {excess:,.2f} GB beyond the 85.90 GB of a device" in str(step)
@@ -588,6 +591,58 @@ def test_a_measured_rate_has_its_utilisation():
 
 
 def test_kept_activations_under_full_recomputation_are_the_inputs_of_layers():
-    found = iomodel.train_step("llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, recompute="full")
+    found = iomodel.train_step(
+        "llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, recompute="full", layout=iomodel.Layout()
+    )
     assert found.memory.kept == 32 * 8192 * 4096 * 2 < found.memory.activations
     assert "of layers, for backward passes     2.15" in str(found)
+
+
+def test_a_layout_that_is_left_out_is_the_fastest_that_fits():
+    asked = {"batch": 64, "seq_len": 4096, "count": 16}
+    found = iomodel.train_step("llama-3.1-70b", GPU, recompute="full", **asked)
+    assert found.fits
+    assert found.devices == 16
+    for layout in every_layout(found.model, 16):
+        if layout.tensor_parallel <= 8 and not 16 % layout.devices:
+            other = iomodel.train_step("llama-3.1-70b", GPU, recompute="full", layout=layout, **asked)
+            assert not other.fits or found.seconds <= other.seconds
+    assert found.assumed[0].endswith("layouts that fit")
+    assert f"assumed: {found.assumed[0]}" in str(found)
+    given = iomodel.train_step("llama-3.1-70b", GPU, recompute="full", layout=found.layout, **asked)
+    assert replace(found, assumed=()) == given
+
+
+def test_devices_that_are_left_out_are_the_fewest_that_hold_a_step():
+    asked = {"batch": 32, "seq_len": 2048}
+    found = iomodel.train_step("llama-3-8b", GPU, **asked)
+    assert found.fits
+    assert found.devices == 2
+    assert "half as many do not hold the step" in found.assumed[0]
+    assert not iomodel.train_step("llama-3-8b", GPU, count=1, **asked).fits
+    one = iomodel.train_step(MODEL, GPU, **ASKED)
+    assert (one.devices, one.assumed) == (1, ())
+    replicas = iomodel.train_step("llama-3-8b", GPU, data_parallel=8, **asked)
+    assert (replicas.layout, replicas.data_parallel, replicas.assumed) == (iomodel.Layout(), 8, ())
+
+
+def test_a_batch_that_divides_among_no_layout_is_refused():
+    with pytest.raises(iomodel.InputError, match=r"batch: 3 given; allowed: a multiple"):
+        iomodel.train_step(MODEL, GPU, batch=3, seq_len=512, count=3 * 7, micro_batch=2)
+
+
+def test_recomputation_runs_the_forward_pass_again():
+    """Full recomputation as Megatron-LM runs it repeats each layer: 4/3 of the FLOPs of a model without an output layer
+    (Korthikanti et al. 2022, section 5), and early stop leaves out the last product of each."""
+    asked = {"batch": 64, "seq_len": 4096, "data_parallel": 8, "layout": iomodel.Layout()}
+    steps = {name: iomodel.train_step("llama-3-8b", GPU, recompute=name, **asked) for name in RECOMPUTE}
+    output = 3 * 2 * 64 * 4096 * 4096 * 128_256
+    layers = steps["full"].model_flops - output
+    assert steps["full"].recomputed_flops * 3 == layers
+    assert steps["early-stop"].recomputed_flops * 3 == layers - 3 * 32 * 2 * 64 * 4096 * 14336 * 4096
+    attention = 3 * 32 * 4 * 64 * 32 * 128 * (4096 * 4097 // 2)
+    assert steps["attention"].recomputed_flops * 3 == attention
+    assert steps["none"].recomputed_flops == 0
+    assert steps["full"].hfu == pytest.approx(steps["full"].mfu * (1 + layers / 3 / steps["full"].model_flops))
+    assert f"an HFU of {100 * steps['full'].hfu:.1f} %" in str(steps["full"])
+    assert "HFU" not in str(steps["none"])

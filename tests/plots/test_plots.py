@@ -415,13 +415,13 @@ def test_bars_are_the_breakdown() -> None:
         for name, seconds in one.breakdown.items():
             bar = drawn(figure, f"estimate {number} {name}")
             assert bar.get_width() * factor == pytest.approx(seconds)
-            assert (matplotlib.colors.to_hex(bar.get_facecolor()).upper() == BINDS) == (name == one.bound)
-            assert (bar.get_hatch() is None) == (name == one.bound)  # in grey print too
+            assert (matplotlib.colors.to_hex(bar.get_facecolor()).upper() == BINDS) == (name == one.limited_by)
+            assert (bar.get_hatch() is None) == (name == one.limited_by)  # in grey print too
         total = drawn(figure, f"estimate {number} total")
         assert total.get_xdata()[0] * factor == pytest.approx(one.seconds)
-        assert f"bound by {words.resource(one.bound)}" in axes.get_title(loc="left")
+        assert f"bound by {words.resource(one.limited_by)}" in axes.get_title(loc="left")
         assert [text.get_text() for text in axes.texts if "(binds)" in text.get_text()] == [
-            f"{words.short(one.breakdown[one.bound], 's')} (binds)"
+            f"{words.short(one.breakdown[one.limited_by], 's')} (binds)"
         ]
     assert figure.axes[-1].get_xlabel() == "time [µs]"
     order = [text.get_text() for text in figure.axes[0].get_yticklabels()]
@@ -662,7 +662,7 @@ def test_the_bar_of_the_total_is_a_sum(name: str) -> None:
     for part, share in shares.items():  # no part is larger than what it stands for
         if part in estimate.breakdown:
             assert share * estimate.seconds <= estimate.breakdown[part] * (1 + 1e-9)
-    assert estimate.bound in shares or len(estimate.kernels) > 1
+    assert estimate.limited_by in shares or len(estimate.kernels) > 1
     assert ("host" in shares) == (name == "eager")
 
 

@@ -99,7 +99,7 @@ def test_the_bytes_of_each_tensor_are_those_of_the_kernel_that_was_chosen(device
 def test_at_the_estimates_own_time_it_is_bound_by_what_the_estimate_says(kernel: Kernel) -> None:
     e = model_of(kernel)
     d = diagnosed(kernel, e.seconds)
-    assert (d.bound, d.nearest) == (CLASSES[e.bound], e.bound)
+    assert (d.limited_by, d.nearest) == (CLASSES[e.limited_by], e.limited_by)
     assert d.floor <= e.seconds
     assert d.floor <= e.floor * (1 + 1e-12) or e.workload.dtype == "fp32"
     assert dict(d.floors) == dict(e.breakdown)
@@ -185,7 +185,7 @@ def test_a_naive_kernel(width: int) -> None:
     flops = 4 * queries * keys * width * heads
     assert d.cost.useful_flops == flops
     assert abs(flops / (rate * 1e12 * seconds) - 1) < 0.09  # as near as the rounding of 0.05 allows
-    assert d.bound == "latency/occupancy"
+    assert d.limited_by == "latency/occupancy"
     assert d.grid.blocks == queries * heads
     assert {one.tensor: one.times for one in d.redundancy} == {"Q": 1, "K": queries, "V": queries, "O": 1}
     sets = {one.name: one for one in d.working_sets}
@@ -262,7 +262,7 @@ def test_a_call_that_is_all_launch_gains_by_a_graph() -> None:
     w = iomodel.Attention(heads=1, q_len=16, head_dim=64)
     e = iomodel.estimate("standard", w, A100)
     d = iomodel.diagnose("standard", w, A100, e.seconds)
-    assert d.bound == "launch"
+    assert d.limited_by == "launch"
     graph = next(remedy for remedy in d.remedies if remedy.name == "graph")
     assert isclose(e.seconds - graph.model_seconds, len(e.kernels) * (2.62e-6 - 1.34e-6))
     started = iomodel.devices.Parameters(in_graph=1.0)
@@ -280,6 +280,80 @@ def test_what_a_device_lacks_is_left_out() -> None:
     assert any("L2" in text for text in d.left_out)
     assert all(one.fits_l2 is None for one in d.working_sets)
     assert "unknown" in str(d)
+
+
+SHORT = iomodel.Attention(heads=16, q_len=256, kv_len=4096, head_dim=128)
+LONG = {"q_len": 128, "kv_len": 16384}
+
+
+@given(st.sampled_from(["compute", "memory", "launch"]), st.floats(1.5, 20), st.floats(0.97, 1.03))
+def test_a_second_time_at_another_intensity_tells_the_limit(kind: str, slower: float, spread: float) -> None:
+    """A kernel that one resource limits, at a share of its rate, with a small spread of its times."""
+    first, second = (iomodel.estimate("flash2", call, A100) for call in (SHORT, SHORT.replace(**LONG)))
+    work = {
+        "compute": lambda one: one.cost.flops / 1e14,
+        "memory": lambda one: one.streamed_bytes / 1e12,
+        "launch": lambda one: 4e-5 * len(one.kernels),
+    }[kind]
+    one, other = (slower * work(each) + 1e-4 for each in (first, second))
+    told = iomodel.diagnose("flash2", SHORT, A100, one, against={**LONG, "seconds": other * spread})
+    alone = work(first) * slower / one > 0.8  # else the constant part hides what grows
+    if alone or kind == "launch":
+        assert told.limited_by == kind or kind in told.growth.alike
+        assert kind != "launch" or told.growth.limited_by == "launch"
+    assert f"x {told.growth.seconds:.4g}" in str(told)
+    assert iomodel.Diagnosis.from_dict(told.to_dict()) == told
+
+
+def test_the_part_of_two_times_that_does_not_grow_is_printed() -> None:
+    first, second = (iomodel.estimate("flash2", call, A100) for call in (SHORT, SHORT.replace(**LONG)))
+    one, other = (20e-6 + 100e-6 * each.streamed_bytes / first.streamed_bytes for each in (first, second))
+    told = iomodel.diagnose("flash2", SHORT, A100, one, against={**LONG, "seconds": other})
+    assert told.limited_by == "memory"
+    assert told.growth.constant == pytest.approx(20e-6)
+    assert "20 us of both times do not grow" in str(told)
+
+
+def test_times_at_one_intensity_do_not_tell_resources_apart() -> None:
+    twice = {"batch": 2, "seconds": 260e-6}
+    told = iomodel.diagnose("flash2", SHORT, A100, 130e-6, against=twice)
+    alone = iomodel.diagnose("flash2", SHORT, A100, 130e-6)
+    assert told.growth.limited_by is None
+    assert set(told.growth.alike) == {"compute", "memory", "L2/requests"}
+    assert "do not tell compute, memory and L2/requests apart" in str(told)
+    assert told.limited_by in told.growth.alike
+    assert alone.growth is None
+
+
+def test_a_second_time_is_given_as_fields_or_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    fields = iomodel.diagnose("flash2", SHORT, A100, 1e-4, against={"block_q": 64, "block_kv": 64, "seconds": 2e-4})
+    text = iomodel.diagnose("flash2", SHORT, A100, 1e-4, against="block-q=64 block_kv=64, time=200us")
+    assert fields == text
+    synonym = iomodel.diagnose("flash2", SHORT, A100, 1e-4, against={"seq_len": 512, "seconds": "0.2ms"})
+    assert synonym.growth.works["compute"] == 2
+    ask = ["diagnose", "flash2", "--hardware", "a100-sxm4-80gb", "--heads", "16", "--q-len", "256", "--kv-len", "4096"]
+    more = ["--head-dim", "128", "--time", "80us", "--against", "q_len=128,kv_len=16384,seconds=300us"]
+    assert main([*ask, *more]) == 0
+    printed = capsys.readouterr().out
+    assert "bound by" in printed
+    assert "from the first time to the second: x 3.75" in printed
+
+
+@pytest.mark.parametrize(
+    ("against", "says"),
+    [
+        ("q_len", r"against: 'q_len' given; allowed: NAME=VALUE and a time"),
+        ({"q_len": 512}, r"against: .* allowed: its time and what differs"),
+        ({"seconds": 1e-3}, r"against: .* allowed: its time and what differs"),
+        ({"q_len": 512, "seconds": -1}, r"seconds: -1 given"),
+        ({"q_len": 512, "seconds": 1e-9}, r"against: 1e-09 s given; impossible"),
+        ({"q_lne": 512, "seconds": 1e-3}, r"q_lne.*unknown"),
+        (7, r"against: 7 given; allowed: a mapping"),
+    ],
+)
+def test_a_second_time_that_is_none_is_refused(against: object, says: str) -> None:
+    with pytest.raises(iomodel.IOModelError, match=says):
+        iomodel.diagnose("flash2", SHORT, A100, 1e-4, against=against)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, nan, inf, True, "44us", None])

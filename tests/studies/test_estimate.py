@@ -78,7 +78,7 @@ def test_dram_traffic_is_between_once_and_every_request(asked: Asked) -> None:
 @given(asked=calls())
 def test_a_breakdown_says_what_binds(asked: Asked) -> None:
     found = asked.estimate()
-    assert found.breakdown[found.bound] == max(found.breakdown.values())
+    assert found.breakdown[found.limited_by] == max(found.breakdown.values())
     work, launches = sum(kernel.seconds for kernel in found.kernels), found.parameters.host_launch * len(found.kernels)
     assert found.seconds == pytest.approx(max(work, launches))
     for part in (found, *found.kernels):
@@ -138,7 +138,7 @@ def test_a_host_launches_one_kernel_after_the_other(asked: Asked, host: float) -
     assert found.seconds == pytest.approx(max(free.seconds, host * len(free.kernels)))
     assert found.breakdown["launch"] <= found.seconds * NEAR
     if host * len(free.kernels) > free.seconds:
-        assert found.bound == "launch"
+        assert found.limited_by == "launch"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_arguments_broadcast() -> None:
     assert found.shape == (2, 3)
     assert found.seconds[0, 1] == found.seconds[0, 2]
     assert (found.seconds[1] > found.seconds[0]).all()
-    assert found.bound.shape == (2, 3)
+    assert found.limited_by.shape == (2, 3)
     assert len(found.to_pandas()) == 6
     assert found.streamed_bytes.min() > 0
 

@@ -56,7 +56,7 @@ def figures(found: iomodel.Estimate) -> dict[str, Any]:
     """The figures of an estimate that the page shows."""
     return {
         "seconds": found.seconds,
-        "bound": found.bound,
+        "limited_by": found.limited_by,
         "breakdown": dict(found.breakdown),
         "dram": list(found.dram_bytes),
         "requested": found.requested_bytes,
@@ -85,8 +85,8 @@ TIMED = """
   const timer = calls.timer ?? (calls.timer = new Timer(calls.data.clock));
   const call = calls.call(calls.complete(job));
   try {
-    const {seconds, bound, breakdown, dram, requested, tiles} = timer.estimate(call);
-    return {seconds, bound, breakdown, dram, requested, tiles};
+    const {seconds, limited_by, breakdown, dram, requested, tiles} = timer.estimate(call);
+    return {seconds, limited_by, breakdown, dram, requested, tiles};
   } catch (error) {
     return {error: `${error.name} ${error.message}`, stack: error.stack};
   }

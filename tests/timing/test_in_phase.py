@@ -79,8 +79,8 @@ def test_what_leaves_the_slices_takes_the_time_of_the_last_cache() -> None:
     times = [iomodel.estimate("flash2", CALL, one, TILES, implementation="ck") for one in (device, slow)]
     leaving = [time.breakdown["llc"] * rate for time, rate in zip(times, (1.19e13, 2e11), strict=True)]
     assert leaving[0] == pytest.approx(leaving[1])
-    assert times[0].bound == "matrix"
-    assert times[1].bound == "llc"
+    assert times[0].limited_by == "matrix"
+    assert times[1].limited_by == "llc"
     start = times[1].parameters.block_clocks / 2 / times[1].rates.clock  # of the first blocks
     assert times[1].seconds == pytest.approx(times[1].breakdown["llc"] + times[1].breakdown["launch"] + start)
     low, high = times[0].l2_bytes

@@ -201,8 +201,11 @@ def test_a_stream_is_refused_before_a_call_of_it_is_made(tmp_path: Path, monkeyp
     write_calls(chain(50, 4), tmp_path / "whole.jsonl")
     text = (tmp_path / "whole.jsonl").read_text()
     (tmp_path / "cut.jsonl").write_text(text[:-20])
+    made = []
+    monkeypatch.setattr(OperatorCall, "from_dict", made.append)
     with pytest.raises(InputError, match=r"cut\.jsonl: line 50: json: "):
         read_calls(tmp_path / "cut.jsonl")
+    assert not made
     for marks, kind in (("[", "lists and objects than allowed: 600,000"), (":", "names"), (",", "values")):
         (tmp_path / "long.jsonl").write_text(text + json.dumps(marks * 3_000_000))
         with pytest.raises(InputError, match=f"more {kind}"):

@@ -25,11 +25,11 @@ class AnswerPanel {
       return renew(this.host, tree("p", { class: "big" }, "no time"), tree("p", {}, view.empty ? bindingText(view) : view.untimed), tree("p", { class: "note" }, [`${words}.`, ...assumedText(view.taken)].join(" ")));
     }
     const parts = partsOf(view);
-    const bar = parts.map(([name, seconds]) => tree("i", { class: name === time.bound ? "binds" : RESOURCES[name] && !ADDED.includes(name) ? "" : "added", style: `width:${((100 * seconds) / time.seconds).toFixed(2)}%`, title: `${resource(name)}: ${short(seconds, "s")}` }));
+    const bar = parts.map(([name, seconds]) => tree("i", { class: name === time.limited_by ? "binds" : RESOURCES[name] && !ADDED.includes(name) ? "" : "added", style: `width:${((100 * seconds) / time.seconds).toFixed(2)}%`, title: `${resource(name)}: ${short(seconds, "s")}` }));
     renew(
       this.host,
       tree("p", { class: "big" }, short(time.seconds, "s"), tree("small", {}, this.model.value ? " attention of one layer" : " one call of attention")),
-      tree("p", {}, "bound by ", tree("strong", {}, resource(time.bound)), `; tile ${sizesText(time.tiles)}`),
+      tree("p", {}, "bound by ", tree("strong", {}, resource(time.limited_by)), `; tile ${sizesText(time.tiles)}`),
       tree("div", { class: "parts", role: "img", "aria-label": `Parts of the time: ${parts.map(([name, seconds]) => `${resource(name)} ${short(seconds, "s")}`).join(", ")}` }, ...bar),
       tree("p", { class: "note" }, parts.slice(0, 4).map(([name, seconds]) => `${resource(name)} ${short(seconds, "s")}`).join(", ")),
       tree("p", { class: "note" }, `${time.implementation?.title ?? "One memory of the textbook"}. ${[`${words}.`, ...assumedText(view.taken)].join(" ")}`),

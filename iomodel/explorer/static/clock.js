@@ -96,7 +96,8 @@ class Timer {
 
   // Whether the front end of kernels takes a call of the page, which has no features, with its packing.
   taken(front, workload, packed) {
-    const { grouped, masks, queries, rows } = front;
+    const { grouped, masks, prompts, queries, rows } = front;
+    if (prompts && workload.q_len === 1) return false;
     if (workload.q_len > (queries ?? Infinity) || workload.q_len * workload.group > (rows ?? Infinity)) return false;
     if (packed && !this.model.packings(front, workload, new Map()).includes(true)) return false;
     const window = workload.mask instanceof Window ? workload.mask : null;
@@ -384,7 +385,7 @@ class Timer {
     for (const kernel of kernels) for (const [name, value] of kernel.breakdown) breakdown[name] = (breakdown[name] ?? 0) + value;
     const seconds = this.model.seconds_of(kernels.map((kernel) => kernel.seconds), parameters);
     if (seconds > kernels.reduce((sum, kernel) => sum + kernel.seconds, 0)) breakdown.launch = seconds;
-    const bound = Object.keys(breakdown).reduce((a, b) => (breakdown[b] > breakdown[a] ? b : a));
+    const limited_by = Object.keys(breakdown).reduce((a, b) => (breakdown[b] > breakdown[a] ? b : a));
     const found = {};
     passes.forEach(({ timed, workload }) => {
       for (const [name, size] of timed.tiles) {
@@ -399,6 +400,6 @@ class Timer {
     const dram = this.model.dram_interval(kernels, call.lowerBounds(1).compulsory, requested, rates.l2_capacity === null ? null : rates.l2_capacity + (rates.llc_capacity ?? 0));
     const behind = kernels.reduce((sum, kernel) => sum + kernel.streamed_bytes, 0); // of blocks in phase
     const streamed = Math.min(Math.max(behind, dram[0]), dram[1]);
-    return { seconds, breakdown, bound, kernels, dram, streamed, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
+    return { seconds, breakdown, limited_by, kernels, dram, streamed, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
   }
 }

@@ -99,7 +99,7 @@ function drawRoofline(host, view, measured = null) {
   const gap = rate(at) / achieved;
   if (time && gap > 1.05) {
     const right = toX(at) < (box.left + box.right) / 2, middle = toY(Math.sqrt(rate(at) * achieved));
-    inside.append(svg("text", { x: toX(at) + (right ? 8 : -8), y: middle + 4, class: "tick gap", "text-anchor": right ? "start" : "end" }, `${gap.toPrecision(2)} x: ${resource(time.bound)}`));
+    inside.append(svg("text", { x: toX(at) + (right ? 8 : -8), y: middle + 4, class: "tick gap", "text-anchor": right ? "start" : "end" }, `${gap.toPrecision(2)} x: ${resource(time.limited_by)}`));
   }
   legend(host, [["roof", `DRAM ${short(hbm.value, "B/s")}, SMs: ${call.state.dtype} peak ${short(top.value, "FLOP/s")}`], ...(l2 ? [["roof l2", `L2 ${short(l2.value, "B/s")}, at the same intensity`]] : []), ["device", `${LABELS.ridge} ${ridge.toPrecision(4)} FLOP/B`]]);
   const doubt = [hbm, top].some((figure) => figure.unverified) ? " A figure of this device is unverified." : "";
@@ -110,8 +110,8 @@ function drawRoofline(host, view, measured = null) {
 // What keeps a call from its roof: each part of its time, and the speed-up if that part were gone.
 function gapText(view, roof) {
   const { time, counts } = view, ideal = Number(counts.useful_flops) / roof;
-  const parts = partsOf(view).map(([name, seconds]) => [name, seconds, name === time.bound ? Math.max(0, seconds - ideal) : seconds]);
+  const parts = partsOf(view).map(([name, seconds]) => [name, seconds, name === time.limited_by ? Math.max(0, seconds - ideal) : seconds]);
   const gains = parts.filter(([, , spare]) => spare > 0.01 * time.seconds).sort((a, b) => b[2] - a[2]);
-  const text = ([name, , spare]) => `${resource(name)}${name === time.bound ? " beyond the roof" : ""}, ${(time.seconds / (time.seconds - spare)).toFixed(2)} x`;
+  const text = ([name, , spare]) => `${resource(name)}${name === time.limited_by ? " beyond the roof" : ""}, ${(time.seconds / (time.seconds - spare)).toFixed(2)} x`;
   return gains.length ? `The gap, with the speed-up if a part were gone: ${gains.map(text).join("; ")}.` : "The call is at its roof.";
 }

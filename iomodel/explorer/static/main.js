@@ -175,7 +175,7 @@ class Page {
     else if (location.hash.slice(1) !== this.written) history.replaceState(null, "", address);
     this.form.show(state, call);
     this.draw();
-    say(`${call.algorithm.title}: ${view.time ? `${short(view.time.seconds, "s")}, bound by ${resource(view.time.bound)}, ` : ""}${short(view.counts.hbm_bytes, "B")} of requests, tiles ${tilesText(view.tiles)}`);
+    say(`${call.algorithm.title}: ${view.time ? `${short(view.time.seconds, "s")}, bound by ${resource(view.time.limited_by)}, ` : ""}${short(view.counts.hbm_bytes, "B")} of requests, tiles ${tilesText(view.tiles)}`);
   }
 
   show() {

@@ -53,7 +53,7 @@ function figuresOf(view) {
   const { call, counts, time } = view;
   const timed = time
     ? [
-        ["Time", time.seconds, short(time.seconds, "s"), `bound by ${resource(time.bound)}`],
+        ["Time", time.seconds, short(time.seconds, "s"), `bound by ${resource(time.limited_by)}`],
         [sentence(LABELS.dram), time.streamed, short(time.streamed, "B"), `${grouped(Math.round(time.streamed))} B${time.dram[0] === time.dram[1] ? "" : `; caches allow ${interval(time.dram)}`}`],
       ]
     : [];
@@ -93,7 +93,7 @@ function drawTime(host, view) {
   );
   const table = tree("table", { class: "bars" },
     tree("thead", {}, tree("tr", {}, ...["resource, if it were the only limit", "share", "time"].map((text) => tree("th", { scope: "col" }, text)))),
-    tree("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name] ?? "")),
+    tree("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.limited_by ? "bound-by" : "", RESOURCES[name] ?? "")),
       bar("time of the call", time.seconds, "sum", `${time.kernels.length} kernel${time.kernels.length > 1 ? "s" : ""}; resources overlap, so this is no sum`)),
   );
   const useful = Number(view.counts.useful_flops);

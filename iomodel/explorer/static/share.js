@@ -71,9 +71,9 @@ function cardOf(view) {
   if (bars.length) parts.push(text(666, 222, 19, "time of each resource alone", 'fill="#55626f"'));
   bars.forEach(([name, seconds], i) => {
     const y = 236 + 46 * i;
-    parts.push(text(650, y + 25, 21, resource(name), 'text-anchor="end"'), `<rect x="666" y="${y + 4}" width="${(360 * seconds) / Math.max(time.seconds, bars[0][1])}" height="28" rx="3" fill="${name === time.bound ? "#d55e00" : "#0072b2"}"/>`, text(1140, y + 25, 21, short(seconds, "s"), 'text-anchor="end"'));
+    parts.push(text(650, y + 25, 21, resource(name), 'text-anchor="end"'), `<rect x="666" y="${y + 4}" width="${(360 * seconds) / Math.max(time.seconds, bars[0][1])}" height="28" rx="3" fill="${name === time.limited_by ? "#d55e00" : "#0072b2"}"/>`, text(1140, y + 25, 21, short(seconds, "s"), 'text-anchor="end"'));
   });
-  parts.push(text(60, 592, 20, `iomodel ${call.calls.data.version}${time ? `; bound by ${resource(time.bound)}; ${tilesText(time.tiles)}` : `; ${tilesText(view.tiles)}`}`, 'fill="#55626f"'));
+  parts.push(text(60, 592, 20, `iomodel ${call.calls.data.version}${time ? `; bound by ${resource(time.limited_by)}; ${tilesText(time.tiles)}` : `; ${tilesText(view.tiles)}`}`, 'fill="#55626f"'));
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${CARD[0]}" height="${CARD[1]}" viewBox="0 0 ${CARD.join(" ")}" font-family="system-ui, sans-serif" fill="#16202b"><rect width="100%" height="100%" fill="#ffffff"/><rect width="14" height="100%" fill="#005a9c"/>${parts.join("")}</svg>`;
 }
 

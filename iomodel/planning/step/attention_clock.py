@@ -18,7 +18,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.implementation import TEXTBOOK
+from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.front_ends import with_legal_pages
 from iomodel.placement.implementations import implementations_for, stand_in
 from iomodel.solving.default_tiles import default_tiles
@@ -52,11 +52,12 @@ _Tiles = tuple[Mapping[str, int] | None, str | None]
 
 @dataclass(frozen=True)
 class AttentionClock:
-    """A timer of attention calls on one device."""
+    """A timer of attention calls on one device, with the kernels of an engine by its name."""
 
     device: Hardware
     parameters: Parameters = DEFAULT
     algorithm: Algorithm | None = None
+    engine: str = ""
     known: BoundedCache[tuple[str, Span]] = field(default_factory=lambda: BoundedCache(MOST), compare=False, repr=False)
     tiles: BoundedCache[tuple[_Tiles, ...]] = field(
         default_factory=lambda: BoundedCache(MOST), compare=False, repr=False
@@ -75,13 +76,13 @@ class AttentionClock:
         timed: list[tuple[float, Algorithm, _Choice]] = []
         refused: IOModelError | None = None
         for algorithm in self._algorithms(call):
+            if timed and not _few(call):
+                break  # those that follow cover devices and calls that the others do not support
             for choice in self._choices(algorithm, call):
                 try:
                     timed.append((self._seconds(algorithm, call, choice), algorithm, choice))
                 except IOModelError as error:  # too large a tile, or a call or device that the kernel does not support
                     refused = error
-            if timed and not _few(call):
-                break  # those that follow cover devices and calls that this one does not support
         if not timed:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
         _, algorithm, choice = min(timed, key=itemgetter(0))
@@ -100,6 +101,11 @@ class AttentionClock:
     def _has_kernels(self, call: Attention) -> bool:
         return any(implementations_for(algorithm, call, self.device, None) for algorithm in self._algorithms(call))
 
+    def _own(self, kernels: Sequence[Implementation]) -> tuple[Implementation, ...]:
+        """Return those of the kernels that the engine runs in place of all others."""
+        engines = {"any", self.engine} if self.parameters.in_graph > 0 else set()
+        return tuple(known for known in kernels if engines.intersection(known.front_end.served))
+
     def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
         """List the tiles and options to try, each once."""
         choices: list[_Choice] = []
@@ -110,7 +116,7 @@ class AttentionClock:
         return choices
 
     def _algorithms(self, call: Attention) -> Sequence[Algorithm]:
-        """List the algorithms to try in order: for a prefill, those with a kernel for the device come first.
+        """List the algorithms in order: for a prefill, those with a kernel of the engine or the device first.
 
         Decoding has kernels on every device that no implementation here states, so that the textbook's stand in.
         """
@@ -119,7 +125,12 @@ class AttentionClock:
         preferred = answering(call)
         if _few(call):
             return preferred
-        return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
+
+        def rank(algorithm: Algorithm) -> tuple[bool, bool]:
+            kernels = implementations_for(algorithm, call, self.device, None)
+            return not self._own(kernels), not kernels
+
+        return sorted(preferred, key=rank)
 
     def _seconds(self, algorithm: Algorithm, call: Attention, choice: _Choice) -> float:
         """Rank a candidate by the time of its fastest launch [s]."""
@@ -200,7 +211,7 @@ class AttentionClock:
             lengths = {"q_len": queries, "kv_len": length, "batch": batch}
             typical = call.model_copy(update={**lengths, "mask": _typical_mask(call), "page_size": None})
             asked = Question.ask(algorithm, typical, self.device, None, options, parameters=self.parameters)
-            return _listed(asked, served=self.parameters.in_graph > 0)
+            return _listed(asked, self._own(asked.kernels))
         except IOModelError:
             return [(None, stand_in(algorithm, call, self.device))]
 
@@ -217,14 +228,13 @@ def attention_span(result: Estimate, least: float = 0.0) -> Span:
     )
 
 
-def _listed(question: Question, served: bool) -> list[_Tiles]:
+def _listed(question: Question, own: Sequence[Implementation]) -> list[_Tiles]:
     """Return the default tiles of each implementation in which any fit, in the order of declaration.
 
-    Of kernels that are `served`, those that engines run are listed alone, where there are such.
+    The kernels that an engine runs are listed alone, where there are such.
     """
     failure: IOModelError | None = None
     listed: list[_Tiles] = []
-    own = tuple(kernels for kernels in question.kernels if served and kernels.front_end.served)
     for kernels in own or question.kernels:
         try:
             listed.append((default_tiles(question.by(kernels))[0], kernels.name))
@@ -275,13 +285,13 @@ _PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
 
 @per_device
 def attention_clock(
-    device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None
+    device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None, engine: str = ""
 ) -> AttentionClock:
-    """Build the attention timer of a device, for the fastest algorithm or a fixed one.
+    """Build the attention timer of a device, for the fastest algorithm or a fixed one, under an engine.
 
     A call of a model follows layers that read their weights, so that the L2 has no lines to write back.
     """
-    return AttentionClock(device, replace(parameters, dirty_l2=0.0), algorithm)
+    return AttentionClock(device, replace(parameters, dirty_l2=0.0), algorithm, engine)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ def _before(
     if attention.qk_norm:
         yield at.rowwise("norm of q and k", "norm", both)
     if attention.rope:
-        yield at.rowwise("rotary", "rotary", both, attention.head_dim)
+        yield at.rotated(heads, both, attention.head_dim)
     if attention.tied_kv:
         yield at.rowwise("append to the cache", "append_latent", kv_heads * attention.head_dim)
     elif attention.own_kv:

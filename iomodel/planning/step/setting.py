@@ -45,7 +45,8 @@ class StepSetting:
     adapters beside the linear layers; `expert_kernels` multiply experts in mxfp4, by the names of an engine;
     `rows_apart` is True if those in nvfp4 have kernels of their own for the work on rows; `scans` has the
     architectures on which one kernel computes all chunks of a gated delta rule, `chunk_work` the time of kernels over
-    chunks over that of most engines. `absorbs` is True if attention on latents may absorb their expansion; `serves` if
+    chunks over that of most engines; `rotation_clocks` the least clocks of an SM for each head of each token that is
+    rotated. `absorbs` is True if attention on latents may absorb their expansion; `serves` if
     the kernels are those of serving engines.
     """
 
@@ -72,6 +73,7 @@ class StepSetting:
     rows_apart: bool = False
     scans: frozenset[str] = frozenset()
     chunk_work: float = 1.0
+    rotation_clocks: float = 0.0
     absorbs: ClassVar[bool] = True
     serves: ClassVar[bool] = True
 
@@ -236,6 +238,15 @@ class StepSetting:
         tokens = self.tokens if rows is None else rows
         shape = _elementwise(tokens, channels, others, self.dtype, self.kv_dtype)
         return name, "other", self.clock.elementwise(kernel, shape)
+
+    def rotated(self, heads: int, channels: int, angles: int) -> Part:
+        """Time the rotation of Q and K, of so many heads of Q."""
+        name, kind, span = self.rowwise("rotary", "rotary", channels, angles)
+        known = rates(self.clock.device, self.dtype)
+        if not self.rotation_clocks or known.units is None or known.clock is None:
+            return name, kind, span
+        least = self.rotation_clocks * self.tokens * heads / (known.units * known.clock)
+        return name, kind, replace(span, seconds=max(span.seconds, least))
 
     def reduced(self, name: str) -> Iterator[Part]:
         """Time the sum of a row-parallel layer over its ranks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Unpack, get_args
 
@@ -11,13 +12,15 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.keywords import strict
 from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError
+from iomodel.errors import InputError, SpecError
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import settled
 from iomodel.planning.engines import as_engine
+from iomodel.planning.layouts import MOST_RANKS, SERVER, default_layouts, too_small
 from iomodel.planning.loaded_weights import as_backend, usual_backend
-from iomodel.planning.service_options import DEFAULTS, TimedStepOptions, takes
+from iomodel.planning.service import Service, as_service
+from iomodel.planning.service_options import DEFAULTS, ServiceOptions, TimedStepOptions, takes
 from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.planning.step.layer_parts import layer_parts
@@ -62,8 +65,10 @@ def step(
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
 
-    Prefill is ``q_len = kv_len``, decoding ``q_len = 1``. Options of memory, engines, prefix caches and drafts are
-    those of a plan; of these, the kernels of an engine for experts in mxfp4 alone change the time of one step.
+    Prefill is ``q_len = kv_len``, decoding ``q_len = 1``. Without a layout it is one device where that holds the model
+    and one sequence, else of the layouts of a plan that hold the batch the one with the most tokens per second and
+    device. Options of memory, engines, prefix caches and drafts are those of a plan; of these, the kernels of an engine
+    for experts in mxfp4 alone change the time of a step in a layout.
 
     Parameters
     ----------
@@ -88,17 +93,60 @@ def step(
     Examples
     --------
     >>> t = step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=4096)
-    >>> t.bound, 4.5e-3 < t.seconds < 6.5e-3
+    >>> t.limited_by, 4.5e-3 < t.seconds < 6.5e-3
     ('hbm', True)
     """
     asked = settled(step, service)
     options = {**DEFAULTS, **asked.service}
-    logits, parameters = options["logits"], options["parameters"]
-    spec, device, shared = as_model(model), as_device(hardware), asked.layout or Layout()
+    spec, device = as_model(model), as_device(hardware)
     sequences, queries = as_integer("batch", batch), as_integer("q_len", q_len)
     keys = queries if kv_len is None and queries > 1 else as_integer("kv_len", kv_len)
     if keys < queries:
         raise InputError(f"kv_len: {keys} given; allowed: from q_len = {queries} up, because new tokens are keys too")
+    shape = sequences, queries, keys
+    if asked.layout is not None:
+        return _in_layout(spec, device, shape, asked.layout, options)
+    return _searched(spec, device, shape, options)
+
+
+def _searched(spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], options: Mapping[str, Any]) -> StepTime:
+    """Time a step in the layout with the most tokens per second and device, of those that hold the model."""
+    longest = min(shape[-1], spec.max_positions or shape[-1])
+    known = {name: value for name, value in options.items() if name in ServiceOptions.__annotations__}
+    known |= {"prefix_cache": None, "speculation": None}
+    service = as_service(spec, max(1, longest - 1), 1, **known).on(device)
+    layouts = _held(service, device, shape[0])
+    timed, refused = [], None
+    for layout in layouts:
+        try:
+            timed.append(_in_layout(spec, device, shape, layout, options))
+        except InputError as error:  # some layouts divide neither shared keys nor the tokens of a prompt
+            refused = error
+    if refused is not None and not timed:
+        raise refused
+    best = max(timed, key=lambda each: each.tokens_per_second / each.layout.devices)
+    return best if len(layouts) == 1 else replace(best, assumed=too_small(service.laid_out(best.layout), device))
+
+
+def _held(service: Service, device: Hardware, batch: int) -> list[Layout]:
+    """List the layouts of a plan that hold some requests, or one, if one device holds none."""
+    with suppress(SpecError, InputError):  # no memory on file; no cache to fill
+        if not service.memory(device).fits:
+            for most in (SERVER, MOST_RANKS):
+                fits = {
+                    one: service.laid_out(one).memory(device).fits for one in default_layouts(service, device, most)
+                }
+                for least in (batch, 1):
+                    if held := [layout for layout, requests in fits.items() if requests >= least]:
+                        return held
+    return [Layout()]
+
+
+def _in_layout(
+    spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], shared: Layout, options: Mapping[str, Any]
+) -> StepTime:
+    """Time a step of some sequences, queries and keys in a layout."""
+    logits, parameters, (sequences, queries, keys) = options["logits"], options["parameters"], shape
     mixed = as_integer("prompt_tokens", options["prompt_tokens"], least=0)
     shared_prefix = as_integer("shared_keys", options["shared_keys"], least=0)
     if shared_prefix > keys - queries:
@@ -114,7 +162,12 @@ def step(
     clock = layer_clock(device, parameters, True, SERVED)
     at = StepSetting(
         clock=clock,
-        attention=attention_clock(device, clock.parameters, None if algorithm is None else find_algorithm(algorithm)),
+        attention=attention_clock(
+            device,
+            clock.parameters,
+            None if algorithm is None else find_algorithm(algorithm),
+            "" if engine is None else engine.name,
+        ),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
@@ -129,6 +182,7 @@ def step(
         rows_apart=engine is not None and engine.rows_apart,
         scans=frozenset() if engine is None else engine.scans,
         chunk_work=1.0 if engine is None else dict(engine.chunk_work).get(device.architecture or "", 1.0),
+        rotation_clocks=0.0 if engine is None else engine.rotation_clocks,
         **_types(spec, device, options),
     )
     _check_divided(shared, queries, keys, shared_prefix)

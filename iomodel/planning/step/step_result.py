@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from iomodel.common.display import Result, Table, microseconds, per
+from iomodel.common.display import Result, Table, assumed, microseconds, per
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, cells, column, columns_of
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
@@ -35,13 +36,16 @@ class StepPart(Record):
         DRAM traffic behind the time; bytes requested by the thread blocks, counted exactly [B].
     flops : int
         Useful FLOPs of matrix products, recurrences and indexers [FLOP].
-    bound : str
+    limited_by : str
         Limiting resource.
     tiles : tuple of (name, size)
         Tiles of the kernel, if any.
     sent_bytes : int
         What a rank sends to others in a collective; 0 for messages that attention hides [B].
     """
+
+    derived = ("bound",)
+    renamed = FrozenDict(bound=("limited_by", ".limited_by"))
 
     name: str = field(metadata=column("part"))
     kind: Kind = field(metadata=column("kind"))
@@ -50,7 +54,7 @@ class StepPart(Record):
     hbm_bytes: int = field(metadata=column(">HBM [MB]", per(1e6, 1)))
     requested_bytes: int
     flops: int = field(metadata=column(">GFLOP", per(1e9, 1)))
-    bound: str = field(metadata=column("bound"))
+    limited_by: str = field(metadata=column("limited by"))
     tiles: tuple[tuple[str, int], ...] = ()
     sent_bytes: int = field(default=0, metadata=column(">sent [MB]", per(1e6, 1)))
 
@@ -93,6 +97,8 @@ class StepTime(Result, Tabular):
     experts_hit : float or None
         Experts of a layer that the tokens of the step visit, as many as uniform routing leads to expect where none is
         given [-]; None without experts.
+    assumed : tuple of str
+        Why a layout of several devices was taken, where none was given.
     """
 
     derived = (
@@ -103,9 +109,11 @@ class StepTime(Result, Tabular):
         "hbm_bytes",
         "requested_bytes",
         "flops",
-        "bound",
+        "limited_by",
         "tokens_per_second",
+        "bound",
     )
+    renamed = FrozenDict(bound=("limited_by", ".limited_by"))
 
     model: ModelSpec
     hardware: Hardware
@@ -122,6 +130,7 @@ class StepTime(Result, Tabular):
     parts: tuple[StepPart, ...]
     prompt_tokens: int = 0
     experts_hit: float | None = None
+    assumed: tuple[str, ...] = ()
 
     def _of(self, kind: Kind) -> float:
         return sum(part.seconds for part in self.parts if part.kind == kind)
@@ -187,11 +196,11 @@ class StepTime(Result, Tabular):
         """Time of the parts limited by each resource, the longest first [s]."""
         seconds_by_bound: dict[str, float] = {}
         for part in self.parts:
-            seconds_by_bound[part.bound] = seconds_by_bound.get(part.bound, 0.0) + part.seconds
+            seconds_by_bound[part.limited_by] = seconds_by_bound.get(part.limited_by, 0.0) + part.seconds
         return dict(sorted(seconds_by_bound.items(), key=lambda entry: -entry[1]))
 
     @property
-    def bound(self) -> str:
+    def limited_by(self) -> str:
         """Resource that limits most of the time."""
         return next(iter(self.bounds))
 
@@ -217,7 +226,7 @@ class StepTime(Result, Tabular):
         drawn.append(f"MFU: {100 * self.mfu:.2g} % of the {self.linear_dtype} peak")
         if self.experts_hit is not None:
             drawn.append(f"experts of a layer that its tokens visit: {self.experts_hit:,.1f}")
-        return drawn
+        return [*drawn, *assumed(self.assumed)]
 
 
 STREAMS = {"linear": "weights", "attention": "KV cache", "other": "activations"}
@@ -242,6 +251,6 @@ def cause_of(part: StepPart) -> str:
     """Name the cause that limits one part."""
     if part.kind == "communication":
         return "communication"
-    if part.bound == "hbm":
+    if part.limited_by == "hbm":
         return STREAMS[part.kind]
-    return NAMES.get(part.bound, part.bound)
+    return NAMES.get(part.limited_by, part.limited_by)

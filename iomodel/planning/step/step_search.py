@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from iomodel.common.validation import as_choice, as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import UnknownNameError
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.call_arguments import DEGREES
 from iomodel.planning.service_options import TimedStepOptions
 from iomodel.planning.step.step import step
 from iomodel.planning.step.step_arguments import as_model
@@ -53,6 +54,7 @@ def decode_seconds(
     ((2, 2), True)
     """
     spec, device = as_model(model), as_device(hardware)
+    options = _in_one_layout(spec, device, options)
     batches, lengths = np.broadcast_arrays(np.asarray(batch), np.asarray(kv_len))
     known: dict[tuple[Any, Any], float] = {}
     seconds = np.empty(batches.shape, dtype=np.float64)
@@ -113,6 +115,7 @@ def crossover_context(
         if name not in known:
             raise UnknownNameError("option of crossover_context", name, known)
     spec, device, most = as_model(model), as_device(hardware), as_integer("longest", longest)
+    options = _in_one_layout(spec, device, options)
 
     def lead(context: int) -> float:
         """Time by which attention is ahead of the linear layers [s]."""
@@ -121,6 +124,15 @@ def crossover_context(
         return timed.attention_seconds - timed.linear_seconds
 
     return first_lead(lead, most)
+
+
+def _in_one_layout(spec: ModelSpec, device: Hardware, options: TimedStepOptions) -> TimedStepOptions:
+    """Return the options with a layout for steps of all lengths: by default that of a step on one key."""
+    if options.get("layout") is not None:
+        return options
+    layout = step(spec, device, q_len=1, kv_len=1, **options).layout
+    others = {name: value for name, value in options.items() if name not in DEGREES}
+    return cast("TimedStepOptions", {**others, "layout": layout})
 
 
 START = 1024

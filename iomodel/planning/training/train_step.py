@@ -23,6 +23,7 @@ from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
 from iomodel.planning.step.setting import Part
 from iomodel.planning.step.step_arguments import as_layout, as_model, as_parameters
+from iomodel.planning.training.layout_search import fastest
 from iomodel.planning.training.passes import Backward, Forward, loss_parts, pass_of_layer, recomputed, training_clock
 from iomodel.planning.training.stage_times import Stage, stage_times
 from iomodel.planning.training.strategy import Strategy, as_strategy, as_trained, check_precision, check_step
@@ -41,7 +42,7 @@ def train_step(
     micro_batch: int = 1,
     count: int | None = None,
     data_parallel: int | None = None,
-    layout: Layout = Layout(),  # noqa: B008 - frozen
+    layout: Layout | None = None,
     framework: str | None = None,
     shard: str | None = None,
     recompute: str | None = None,
@@ -75,12 +76,14 @@ def train_step(
     micro_batch : int
         Sequences of one pass of a group of tensor-parallel ranks [-].
     count : int, optional
-        All devices, which give the replicas that are not given [-].
+        All devices, which give the replicas that are not given [-]; by default those that hold the step.
     data_parallel : int, optional
-        Replicas; by default those of `count`, else 1 [-].
-    layout : Layout
-        Devices of one replica; `devices_per_node` gives data parallelism its two networks as well. Ranks of
-        `context_parallel` divide each sequence in pieces from both of its ends, and the weights as replicas do.
+        Replicas; by default those of `count`, or of the layout that is taken, 1 with a given one [-].
+    layout : Layout, optional
+        Devices of one replica; by default the fastest layout that fits `count` devices, or the least power of two of
+        devices that hold the step (:mod:`iomodel.planning.training.layout_search`). `devices_per_node` gives data
+        parallelism its two networks as well. Ranks of `context_parallel` divide each sequence in pieces from both of
+        its ends, and the weights as replicas do.
     framework : {"torchtitan", "fsdp", "megatron", "nemo"}, optional
         Framework whose settings `shard`, `recompute`, `gradient_dtype`, `kernels` and `overlap` have where they are not
         given: :data:`iomodel.planning.training.strategy.FRAMEWORKS`. Without one they are "parameters", "none", "fp32",
@@ -145,9 +148,40 @@ def train_step(
     >>> round(train_step("llama-3.1-8b", "h100-sxm5", batch=1, seq_len=8192, measured=9800).measured_mfu, 2)
     0.51
     """
-    spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
+    spec, device = as_model(model), as_device(hardware)
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
-    passed, replicas = as_integer("micro_batch", micro_batch), _replicas(count, data_parallel, shared)
+    passed = as_integer("micro_batch", micro_batch)
+    if layout is None:
+
+        def step(layout: Layout, replicas: int) -> TrainingStep:
+            return train_step(
+                spec,
+                device,
+                batch=sequences,
+                seq_len=length,
+                micro_batch=passed,
+                data_parallel=replicas,
+                layout=layout,
+                framework=framework,
+                shard=shard,
+                recompute=recompute,
+                recompute_layers=recompute_layers,
+                gradient_dtype=gradient_dtype,
+                precision=precision,
+                virtual_stages=virtual_stages,
+                kernels=kernels,
+                overlap=overlap,
+                attention_algorithm=attention_algorithm,
+                attention_implementation=attention_implementation,
+                nodes_per_token=nodes_per_token,
+                measured=measured,
+                parameters=parameters,
+            )
+
+        given = None if data_parallel is None else as_integer("data_parallel", data_parallel)
+        return fastest(step, spec, device, None if count is None else as_integer("count", count), given)
+    shared = as_layout(layout)
+    replicas = _replicas(count, data_parallel, shared)
     as_parameters(parameters)
     precision = "bf16" if precision is None else precision
     strategy = as_strategy(
@@ -205,7 +239,9 @@ def train_step(
     longest = max(timed, key=lambda times: sum(times.values()))
     alone = replace(strategy, overlap=())
     serial = (sum(stage_times(stage, alone, micro_batches, chunks, holders, ahead).values()) for stage in built)
-    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shared.ranks * divided
+    shards = shared.ranks * divided * micro_batches * replicas
+    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shards
+    repeated = sum(span.flops for stage in built for _, _, span in stage.again) * shards
     return TrainingStep(
         model=spec,
         hardware=device,
@@ -223,7 +259,8 @@ def train_step(
         serial_seconds=max(serial),
         breakdown=FrozenDict(longest),
         memory=max(memories, key=lambda memory: memory.total),
-        model_flops=3 * flops * micro_batches * replicas,
+        model_flops=3 * flops,
+        recomputed_flops=repeated,
         measured=None if measured is None else as_real("measured", measured),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import WARNING, Mark, Result, Table
+from iomodel.common.display import WARNING, Mark, Result, Table, assumed
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -49,13 +49,17 @@ class TrainingStep(Result, Tabular):
         Bytes on the fullest device.
     model_flops : int
         FLOPs of the model on all devices: three times the products and visible pairs of the forward pass [FLOP].
+    recomputed_flops : int
+        FLOPs of the products and visible pairs that backward passes run again, on all devices [FLOP].
     left_out : tuple of str
         Effects omitted.
     measured : float or None
         The measured rate of one device, if given [tokens/s].
+    assumed : tuple of str
+        The layout that was taken, where none was given.
     """
 
-    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "measured_mfu", "fits")
+    derived = ("devices", "bubble", "tokens_per_second_per_device", "mfu", "hfu", "measured_mfu", "fits")
 
     model: ModelSpec
     hardware: Hardware
@@ -82,6 +86,8 @@ class TrainingStep(Result, Tabular):
     recompute_layers: int | None = None
     copies: bool = False
     measured: float | None = None
+    assumed: tuple[str, ...] = ()
+    recomputed_flops: int = 0
 
     @property
     def devices(self) -> int:
@@ -103,6 +109,11 @@ class TrainingStep(Result, Tabular):
     def mfu(self) -> float:
         """FLOPs of the model over the time, as a share of the devices' peak in the precision [-]."""
         return self._mfu_at(self.tokens_per_second_per_device)
+
+    @property
+    def hfu(self) -> float:
+        """The same with the FLOPs that run again: the hardware FLOPs utilisation of Korthikanti et al. 2022 [-]."""
+        return self.mfu * (1 + self.recomputed_flops / self.model_flops)
 
     @property
     def measured_mfu(self) -> float | None:
@@ -144,6 +155,8 @@ class TrainingStep(Result, Tabular):
         sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", held.total))]
         flops = f"FLOPs of the model in a step, on all devices: {self.model_flops:.4g}"
         flops += f"; for a token: {self.flops_per_token:.4g}"
+        if self.recomputed_flops:
+            flops += f"; run again: {self.recomputed_flops:.4g}, an HFU of {100 * self.hfu:.1f} %"
         rate = f"tokens/s of a device: {self.tokens_per_second_per_device:,.0f}"
         if self.measured_mfu is not None:
             rate += f"; measured: {self.measured:,.0f}, an MFU of {100 * self.measured_mfu:.1f} %"
@@ -152,6 +165,7 @@ class TrainingStep(Result, Tabular):
             Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
             rate,
             flops,
+            *assumed(self.assumed),
         ]
 
     def _excess(self) -> list[Mark]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from iomodel.common.display import figure
@@ -41,7 +42,7 @@ def bound_of(timed: Estimate, seconds: float, blocks: BlockGrid) -> Diagnosed:
     """Name the limit of a kernel with a measured time."""
     floors = timed.breakdown
     reached = {name: value for name, value in floors.items() if value <= seconds}
-    nearest = max(reached, key=reached.__getitem__) if seconds < timed.seconds and reached else timed.bound
+    nearest = max(reached, key=reached.__getitem__) if seconds < timed.seconds and reached else timed.limited_by
     kind = CLASSES.get(nearest, nearest)
     share = floors[nearest] / seconds
     lines = [f"nearest floor: {kind} ({nearest}), {figure(floors[nearest] * 1e6)} us, {share:.1%} of the time"]
@@ -55,6 +56,15 @@ def bound_of(timed: Estimate, seconds: float, blocks: BlockGrid) -> Diagnosed:
     elif ratio < 1:
         lines.append(f"faster than the predicted {figure(timed.seconds * 1e6)} us")
     return Diagnosed(kind, nearest, (*lines, *_beside(timed, seconds, blocks)))
+
+
+def largest_floor(timed: Estimate, kinds: Iterable[str]) -> str:
+    """Return the class of several with the largest floor."""
+    floors: dict[str, float] = {}
+    for name, seconds in timed.breakdown.items():
+        kind = CLASSES.get(name, name)
+        floors[kind] = max(seconds, floors.get(kind, 0.0))
+    return max(kinds, key=lambda kind: floors.get(kind, 0.0))
 
 
 def _beside(timed: Estimate, seconds: float, blocks: BlockGrid) -> list[str]:

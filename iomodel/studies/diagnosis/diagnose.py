@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
+from iomodel.common.spellings import renamed
 from iomodel.common.validation import as_integer, finite
 from iomodel.counting.choice import split_choice
 from iomodel.counting.cost import Cost
@@ -17,7 +18,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import named
-from iomodel.studies.diagnosis.bound import bound_of
+from iomodel.studies.diagnosis.bound import bound_of, largest_floor
 from iomodel.studies.diagnosis.facts import (
     BlockGrid,
     Redundancy,
@@ -28,7 +29,8 @@ from iomodel.studies.diagnosis.facts import (
     sm_capacity,
     working_sets,
 )
-from iomodel.studies.diagnosis.model import Change, modelled, physical_floor
+from iomodel.studies.diagnosis.growth import Growth, as_against, growth
+from iomodel.studies.diagnosis.model import Change, Modelled, modelled, physical_floor
 from iomodel.studies.diagnosis.remedies import Remedy, remedies, uses_no_matrix_unit, vector_peak
 from iomodel.studies.diagnosis.text import shown as drawn
 from iomodel.timing.estimate_result import Estimate
@@ -46,7 +48,7 @@ class Diagnosis(Result):
     ----------
     seconds, floor : float
         The measured time; the physical lower bound on it [s].
-    bound : str
+    limited_by : str
         ``memory``, ``L2/requests``, ``shared memory``, ``compute``, ``launch`` or ``latency/occupancy``.
     nearest : str
         The entry of the estimate's breakdown nearest to the time.
@@ -68,11 +70,14 @@ class Diagnosis(Result):
         The fp32 peak without matrix units, for a kernel that cannot use them [FLOP/s].
     remedies : tuple of Remedy
         The changes that would gain, the largest predicted gain first.
+    growth : Growth or None
+        The growth from this time to a second one, if one is given, beside that of the work of each resource.
     left_out : tuple of str
         The unknowns and the assumptions.
     """
 
-    derived = ("figures", "floors")
+    derived = ("figures", "floors", "bound")
+    renamed = FrozenDict(bound=("limited_by", ".limited_by"))
 
     algorithm: str
     workload: Annotated[Any, Workload]
@@ -80,7 +85,7 @@ class Diagnosis(Result):
     tiles: Mapping[str, int]
     seconds: float
     floor: float
-    bound: str
+    limited_by: str
     nearest: str
     reasons: tuple[str, ...]
     estimate: Estimate
@@ -93,6 +98,7 @@ class Diagnosis(Result):
     vector_peak: float | None
     remedies: tuple[Remedy, ...]
     left_out: tuple[str, ...]
+    growth: Growth | None = None
 
     @property
     def figures(self) -> dict[str, float]:
@@ -146,6 +152,7 @@ def diagnose(
     tiles: Mapping[str, Any] | None = None,
     *,
     blocks: int | None = None,
+    against: Mapping[str, Any] | str | None = None,
     parameters: Parameters = DEFAULT,
     implementation: str | Implementation | None = None,
     **options: Any,
@@ -168,6 +175,12 @@ def diagnose(
     blocks : int, optional
         Thread blocks as launched, if they differ from the algorithm's grid [-]. They are compared with the SMs; the
         model's time remains that of the algorithm's own grid.
+    against : mapping or str, optional
+        A second measured time of the kernel, with the fields of the call, the tiles and the options that differ, such
+        as ``{"kv_len": 8192, "seconds": 4e-3}`` or "kv_len=8192,seconds=4ms". The limit then is the resource whose work
+        grows as the time does: a time that grows with the FLOPs alone is bound by compute, one that grows with the
+        traffic by the memory, and one that does not grow by launches and the host. Of resources whose work grows
+        alike, it is that of the first time, or the one with the largest floor.
     parameters : Parameters
         The assumptions of the time model beside the figures of the device.
     implementation : str or Implementation, optional
@@ -188,8 +201,12 @@ def diagnose(
     >>> import iomodel
     >>> w = iomodel.Attention(q_len=16, head_dim=8192, dtype="fp32")
     >>> d = iomodel.diagnose("tiled_query", w, "a100-sxm4-80gb", 183e-6, {"block_q": 1, "block_kv": 16})
-    >>> d.bound, d.grid.blocks, d.grid.idle, d.remedies[0].name
+    >>> d.limited_by, d.grid.blocks, d.grid.idle, d.remedies[0].name
     ('latency/occupancy', 16, 92, 'split keys')
+    >>> w = iomodel.Attention(heads=16, q_len=256, kv_len=4096, head_dim=128)
+    >>> other = {"q_len": 128, "kv_len": 16384, "seconds": 81e-6}  # twice the FLOPs, 3.8 times the bytes
+    >>> iomodel.diagnose("flash2", w, "a100-sxm4-80gb", 80e-6, against=other).limited_by
+    'launch'
     """
     if not isinstance(workload, Attention | Linear):
         raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention or Linear")
@@ -207,8 +224,10 @@ def diagnose(
             f"seconds: {time:g} given; impossible: {algorithm} on {device.name} cannot take less than "
             f"{floor.seconds:.3g} s ({floor.reason})"
         )
-    against = grid(kernel.estimate, launched)
-    bound = bound_of(kernel.estimate, time, against)
+    blocked = grid(kernel.estimate, launched)
+    bound = bound_of(kernel.estimate, time, blocked)
+    grown = None if against is None else _growth(kernel, device, time, against)
+    limit = bound.kind if grown is None or bound.kind in grown.alike else largest_floor(kernel.estimate, grown.alike)
     taken = on_chip(kernel, device)
     return Diagnosis(
         algorithm=name_of(named(algorithm, None, device)[0]),
@@ -217,20 +236,40 @@ def diagnose(
         tiles=kernel.cost.tiles if kernel.note else kernel.estimate.tiles,
         seconds=time,
         floor=floor.seconds,
-        bound=bound.kind,
+        limited_by=limit,
         nearest=bound.nearest,
-        reasons=bound.reasons,
+        reasons=(*(() if grown is None else grown.reasons()), *bound.reasons),
         estimate=kernel.estimate,
         cost=kernel.cost,
         redundancy=redundancies(kernel, device),
         working_sets=working_sets(call, device, taken),
-        grid=against,
+        grid=blocked,
         on_chip_bytes=taken,
         on_chip_limit=device.sram_per_block,
         vector_peak=vector_peak(device) if uses_no_matrix_unit(kernel) else None,
-        remedies=remedies(kernel, device, time, against, bound.kind),
+        remedies=remedies(kernel, device, time, blocked, limit),
         left_out=(*([kernel.note] if kernel.note else []), *_missing(device), *kernel.estimate.left_out),
+        growth=grown,
     )
+
+
+def _growth(kernel: Modelled, device: Hardware, seconds: float, against: object) -> Growth:
+    """Compare a measured time with a second one of the same kernel."""
+    change, given = kernel.change, as_against(against)
+    time, fields = _time(given.pop("seconds")), renamed(given, type(change.workload).model_fields)
+    call = change.workload.replace(
+        **{name: fields[name] for name in fields if name in type(change.workload).model_fields}
+    )
+    others = {name: value for name, value in fields.items() if name not in type(call).model_fields}
+    tiles, options = split_choice(change.algorithm, None, others)
+    sizes = change.tiles if tiles is None else {**(change.tiles or {}), **tiles}
+    options = FrozenDict({**change.options, **options})
+    other = modelled(replace(change, workload=call, tiles=sizes, options=options), device)
+    if time < (floor := physical_floor(other.estimate)).seconds:
+        raise InputError(
+            f"against: {time:g} s given; impossible: it cannot take less than {floor.seconds:.3g} s ({floor.reason})"
+        )
+    return growth(kernel.estimate, other.estimate, (seconds, time))
 
 
 def _time(seconds: object) -> float:

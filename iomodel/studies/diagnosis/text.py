@@ -26,7 +26,7 @@ def shown(diagnosis: Diagnosis) -> list[Table | str]:
     lines = [*_achieved(diagnosis), *_bound(diagnosis), *_moved(diagnosis), *_machine(diagnosis)]
     parts: list[Table | str] = [
         Table(title, ("", ">value", "unit"), lines),
-        f"Bound by {diagnosis.bound}:",
+        f"Bound by {diagnosis.limited_by}:",
         *map(_item, diagnosis.reasons),
     ]
     if diagnosis.remedies:
@@ -70,7 +70,7 @@ def _bound(diagnosis: Diagnosis) -> list[Row]:
         for name, value in diagnosis.floors.items()
         if value >= diagnosis.seconds / 1000
     ]
-    return [("bound by", Mark(diagnosis.bound, LIMIT), ""), *floors]
+    return [("bound by", Mark(diagnosis.limited_by, LIMIT), ""), *floors]
 
 
 def _moved(diagnosis: Diagnosis) -> list[Row]:
