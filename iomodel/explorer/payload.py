@@ -29,7 +29,7 @@ from iomodel.explorer.serving import ServingGrid, serving, serving_fields
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.symbols import BY_NAME, NAME_OF
-from iomodel.planning.benchmark_files import COUNTED, FORMATS, GIB, MOST, REAL
+from iomodel.planning.benchmark_files import COUNTED, FORMATS, GIB, MOST, REAL, RUNS
 from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType
 
 
@@ -110,11 +110,12 @@ def report_data() -> dict[str, Any]:
             "setting": dict(each.setting),
             "measured": {name: list(entry) for name, entry in each.measured.items()},
             "latency": each.latency,
+            "in_flight": each.in_flight,
         }
         for each in FORMATS
     ]
     kinds = {"counted": sorted(COUNTED), "real": sorted(REAL)}
-    return {"counters": counters, "formats": formats, **kinds, "most": MOST, "gib": GIB}
+    return {"counters": counters, "formats": formats, **kinds, "runs": RUNS, "most": MOST, "gib": GIB}
 
 
 def payload(

@@ -11,6 +11,7 @@ import numpy as np
 
 from iomodel.common.deprecation import warn_renamed
 from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import check_keys, decoded_values, named, plain
 from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.counting.arrays.calls import Calls
@@ -53,6 +54,8 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
         The implementation that is timed at each point, of both passes in a call of both.
     """
 
+    renamed = FrozenDict(bound=("limited_by", ".limited_by"))
+
     algorithm: str
     hardware: Hardware
     costs: CostArray = field(repr=False)
@@ -85,12 +88,6 @@ class EstimateArray(Elements[Estimate], Result, Tabular):
         longest = names[stacked.argmax(axis=0)]
         longest.setflags(write=False)
         return longest
-
-    @property
-    def bound(self) -> Any:
-        """An old spelling of `limited_by`."""
-        warn_renamed("EstimateArray.bound", ".limited_by")
-        return self.limited_by
 
     @property
     def error(self) -> tuple[Any, Any]:

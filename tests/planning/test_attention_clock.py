@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import hardware
 from iomodel.planning.step.attention_clock import AttentionClock, _one_head, _whole_tiles
-from iomodel.timing.parameters import DEFAULT
+from tests.support.inside import DEFAULT
 
 TILES = {"flash2": {"block_q": 64, "block_kv": 64, "warps": 4}, "split_kv": {"block_q": 64, "block_kv": 64, "warps": 4}}
 calls = st.builds(

@@ -42,7 +42,7 @@ class Stub:
     hardware: Any = field(default_factory=lambda: iomodel.hardware(GPU))
     tiles: Any = field(default_factory=lambda: {"block_q": 128, "block_kv": 64, "warps": 4})
     seconds: float = 5e-5
-    bound: str = "matrix"
+    limited_by: str = "matrix"
     breakdown: Any = field(default_factory=lambda: {"hbm": 1e-5, "matrix": 4e-5, "launch": 2e-6})
     dram_bytes: Any = (1_000_000, 8_000_000)
     intensity: float = 240.0
@@ -408,7 +408,7 @@ def test_sizes_are_even_or_thinned_out() -> None:
 
 
 def test_bars_are_the_breakdown() -> None:
-    given = [Stub(), Stub(algorithm="standard", tiles={}, seconds=2e-4, bound="hbm", breakdown={"hbm": 1.9e-4})]
+    given = [Stub(), Stub(algorithm="standard", tiles={}, seconds=2e-4, limited_by="hbm", breakdown={"hbm": 1.9e-4})]
     figure = plots.breakdown(given)
     factor = 1e-6
     for number, (one, axes) in enumerate(zip(given, figure.axes, strict=True), 1):

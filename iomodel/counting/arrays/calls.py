@@ -18,6 +18,7 @@ from iomodel.workloads.call import ELEMENT_SIZE, KV_MULTIPLE, KV_QUARTERS
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.window import Window
+from iomodel.workloads.workload import stored
 
 NUMERIC = ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim", "value_dim", "page_size")
 """Numeric fields."""
@@ -159,7 +160,9 @@ def _first(
     """Return the first call, or the first with a separate dtype for K and V."""
     place = (0,) * len(shape)
     if isinstance(fields.get("kv_dtype"), np.ndarray) or isinstance(fields["dtype"], np.ndarray):
-        own = np.broadcast_to(fields["dtype"] != np.asarray(fields["kv_dtype"]), shape)
+        types = (np.asarray(fields[name]) for name in WORDS)
+        one, other = (np.where(each == "tf32", stored("tf32"), each) for each in types)
+        own = np.broadcast_to(one != other, shape)
         place = tuple(map(int, np.unravel_index(int(own.argmax()), shape)))
     for name in long:  # long arrays are still unchecked
         value = int(np.broadcast_to({**fields, **widths}[name], shape)[place])

@@ -135,7 +135,7 @@ class Reports {
 
   // The run of a benchmark in a JSON text, or lines of JSON, the last one that is known; null if there is none.
   run(text) {
-    const runs = documents(text).map((one) => this.ofDocument(one)).filter(Boolean);
+    const runs = documents(text, this.data.runs).map((one) => this.ofDocument(one)).filter(Boolean);
     return runs.length ? { ...runs.at(-1), runs: runs.length } : null;
   }
 
@@ -149,6 +149,7 @@ class Reports {
       const number = this.figure(taken(path));
       if (number !== null && number > 0) measured[name] = factor * number;
     }
+    if (format.in_flight && !("clients" in setting) && !("load" in setting)) setting.clients = entryAt(document_, format.in_flight) ?? null;
     if (format.latency && entryAt(document_, format.latency) === entryAt(document_, format.measured.ttft[0])) delete measured.ttft;
     if (!Object.keys(measured).length) throw new ReportError(`${format.source} without a figure above 0; allowed: a run that has succeeded`);
     return { source: format.source, setting: this.settings(setting), measured };
@@ -178,8 +179,8 @@ class Reports {
   }
 }
 
-// The documents of JSON in a text: all of it, or single lines; Python's NaN and Infinity are no figures.
-function documents(text) {
+// The documents of JSON in a text: all of it, its runs, or single lines; Python's NaN and Infinity are no figures.
+function documents(text, runs) {
   const parsed = (part) => {
     try {
       return [JSON.parse(part.replace(/([:[,]\s*)(?:NaN|-?Infinity)(?=\s*[,}\]])/g, "$1null"))];
@@ -188,7 +189,8 @@ function documents(text) {
     }
   };
   const [whole] = parsed(text);
-  if (whole !== undefined) return Array.isArray(whole) ? whole : [whole];
+  const listed = whole !== null && typeof whole === "object" && !Array.isArray(whole) ? whole[runs] : whole;
+  if (whole !== undefined) return Array.isArray(listed) ? listed : [whole];
   return text.split(BREAKS).filter((line) => line.startsWith("{") && line.trimEnd().endsWith("}")).flatMap(parsed);
 }
 
