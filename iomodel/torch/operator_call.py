@@ -242,13 +242,7 @@ class OperatorCall(Record):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild the call from its plain data.
-
-        Raises
-        ------
-        InputError
-            A key is missing or unknown, or its value is of another type.
-        """
+        """Rebuild the call from its plain data; InputError for a key that is missing, unknown or of another type."""
         try:
             parts = _parts_of(data)
         except InputError:
