@@ -164,13 +164,11 @@ def check_count(service: Service, devices: int | None) -> None:
 
 def too_small(service: Service, device: Hardware) -> tuple[str, ...]:
     """Say why a model is on several devices, where the memory of one decides."""
-    alone = service.laid_out(Layout()).memory(device)
-    if service.devices == 1 or alone.fits:
+    if service.devices == 1:
         return ()
-    return (
-        f"{service.devices} devices, for one does not hold the model: {gigabytes(alone.missing)} are missing for one "
-        "request",
-    )
+    alone = service.laid_out(Layout()).memory(device)
+    short = f"{gigabytes(alone.missing)} are missing for one request"
+    return () if alone.fits else (f"{service.devices} devices, for one does not hold the model: {short}",)
 
 
 def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleError:

@@ -519,6 +519,12 @@ def test_a_layout_that_is_left_out_holds_the_model_and_is_the_best_of_a_plan(mod
             )
 
 
+def test_the_one_layout_that_holds_a_model_has_its_reason():
+    found = step("llama-3.1-405b", H100, q_len=1, kv_len=512)
+    assert found.layout.devices == 16
+    assert found.assumed[0].startswith("16 devices, for one does not hold the model")
+
+
 def test_a_step_of_a_device_without_a_memory_on_file_is_on_one():
     data = iomodel.hardware("h100-sxm5").to_dict()
     del data["memory"]["hbm"]["capacity"]

@@ -115,9 +115,8 @@ def _searched(spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], op
     known = {name: value for name, value in options.items() if name in ServiceOptions.__annotations__}
     known |= {"prefix_cache": None, "speculation": None}
     service = as_service(spec, max(1, longest - 1), 1, **known).on(device)
-    layouts = _held(service, device, shape[0])
     timed, refused = [], None
-    for layout in layouts:
+    for layout in _held(service, device, shape[0]):
         try:
             timed.append(_in_layout(spec, device, shape, layout, options))
         except InputError as error:  # some layouts divide neither shared keys nor the tokens of a prompt
@@ -125,7 +124,7 @@ def _searched(spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], op
     if refused is not None and not timed:
         raise refused
     best = max(timed, key=lambda each: each.tokens_per_second / each.layout.devices)
-    return best if len(layouts) == 1 else replace(best, assumed=too_small(service.laid_out(best.layout), device))
+    return replace(best, assumed=too_small(service.laid_out(best.layout), device))
 
 
 def _held(service: Service, device: Hardware, batch: int) -> list[Layout]:
