@@ -29,12 +29,10 @@ def fastest(step: Timer, model: ModelSpec, device: Hardware, count: int | None, 
     alone = step(Layout(), 1)
     if alone.fits is not False and count is None and replicas is None:
         return alone
-    hbm = device.memory.hbm
-    capacity = None if hbm is None or hbm.capacity is None else float(hbm.capacity.value)
     kept = alone.memory.parameters + alone.memory.gradients + alone.memory.optimizer
     numbers = [(replicas or 1) << power for power in range(MOST_RANKS.bit_length())] if count is None else [count]
     for number in numbers:
-        if count is None and capacity is not None and kept > capacity * number:
+        if count is None and alone.capacity is not None and kept > alone.capacity * number:
             continue
         steps = list(_steps(step, model, number, replicas))
         if fits := [one for one in steps if one.fits is not False]:

@@ -129,11 +129,15 @@ class TrainingStep(Result, Tabular):
         return rate * self.flops_per_token / rates(self.hardware, self.precision).peak
 
     @property
+    def capacity(self) -> float | None:
+        """Memory of a device [B]; None without one on file."""
+        hbm = self.hardware.memory.hbm
+        return None if hbm is None or hbm.capacity is None else float(hbm.capacity.value)
+
+    @property
     def fits(self) -> bool | None:
         """True if the memory holds the step; None for a device without a capacity on file."""
-        hbm = self.hardware.memory.hbm
-        capacity = None if hbm is None else hbm.capacity
-        return None if capacity is None else self.memory.total <= capacity.value
+        return None if self.capacity is None else self.memory.total <= self.capacity
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per cause of time [s]."""
@@ -170,15 +174,12 @@ class TrainingStep(Result, Tabular):
 
     def _excess(self) -> list[Mark]:
         """Return a note where the memory does not hold the step."""
-        if self.fits is not False:
+        if self.capacity is None or self.fits:
             return []
-        hbm = self.hardware.memory.hbm
-        assert hbm is not None
-        assert hbm.capacity is not None
-        excess = (self.memory.total - float(hbm.capacity.value)) / 1e9
+        excess = (self.memory.total - self.capacity) / 1e9
         return [
             Mark(
-                f"does not fit: {excess:,.2f} GB beyond the {float(hbm.capacity.value) / 1e9:,.2f} GB of a device",
+                f"does not fit: {excess:,.2f} GB beyond the {self.capacity / 1e9:,.2f} GB of a device",
                 WARNING,
             )
         ]
