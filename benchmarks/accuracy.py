@@ -42,6 +42,7 @@ import iomodel  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.planning.engines import ENGINES  # noqa: E402
+from iomodel.planning.step.setting import rotation_seconds  # noqa: E402
 from iomodel.timing.error_interval import ANY, Place, place_of  # noqa: E402
 from iomodel.timing.kernel_time import DEPENDENT  # noqa: E402
 from iomodel.timing.parameters import DEFAULT, Parameters  # noqa: E402
@@ -397,14 +398,11 @@ def beside(row: dict[str, str]) -> float:
     ):
         launched.append(("copy", Elementwise(rows=1, channels=1)))
     known = rates(iomodel.hardware(row["device"]), "bf16")
-    assert known.units is not None
-    assert known.clock is not None
-    rotation = ENGINES["tensorrt-llm"].rotation_clocks * tokens * heads / (known.units * known.clock)
     launch = REPEATED.kernel_launch if known.launch is None else known.launch
     node = DEPENDENT * launch if known.node is None else known.node
     times = [iomodel.estimate(kernel, on, row["device"], parameters=REPEATED).seconds for kernel, on in launched]
     if engine == "TRTLLM":
-        times[0] = max(times[0], rotation)
+        times[0] = max(times[0], rotation_seconds(ENGINES["tensorrt-llm"].rotation_clocks, tokens * heads, known))
     return sum(times) + (node - launch) * (len(times) - 1)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from iomodel.devices.rates import rates
+from iomodel.devices.rates import Rates, rates
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.converted import converted_seconds
@@ -242,11 +242,10 @@ class StepSetting:
     def rotated(self, heads: int, channels: int, angles: int) -> Part:
         """Time the rotation of Q and K, of so many heads of Q."""
         name, kind, span = self.rowwise("rotary", "rotary", channels, angles)
-        known = rates(self.clock.device, self.dtype)
-        if not self.rotation_clocks or known.units is None or known.clock is None:
-            return name, kind, span
-        least = self.rotation_clocks * self.tokens * heads / (known.units * known.clock)
-        return name, kind, replace(span, seconds=max(span.seconds, least))
+        if self.rotation_clocks:
+            least = rotation_seconds(self.rotation_clocks, self.tokens * heads, rates(self.clock.device, self.dtype))
+            span = replace(span, seconds=max(span.seconds, least))
+        return name, kind, span
 
     def reduced(self, name: str) -> Iterator[Part]:
         """Time the sum of a row-parallel layer over its ranks."""
@@ -298,6 +297,11 @@ def seconds_of(parts: Iterable[Part]) -> float:
 
 
 @lru_cache(maxsize=KEPT)
+def rotation_seconds(clocks: float, heads: int, known: Rates) -> float:
+    """Return the least time of a rotation of so many heads of tokens [s]; 0 without SMs or a clock on file."""
+    return 0.0 if known.units is None or known.clock is None else clocks * heads / (known.units * known.clock)
+
+
 def _linear(
     sizes: tuple[int, int, int, int], types: tuple[str, str, str], bias: bool = False, scale_block: int | None = None
 ) -> Linear:
