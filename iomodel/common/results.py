@@ -129,7 +129,7 @@ class Record(PlainData):
         InputError
             A key is missing or unknown, or its value is of another type.
         """
-        if isinstance(data, Mapping):  # of a release with the old spellings
+        if cls.renamed and isinstance(data, Mapping):  # of a release with the old spellings
             fields = _hints(cls)
             before = {new: data[old] for old, (new, _) in cls.renamed.items() if old in data and new in fields}
             data = before | dict(data)

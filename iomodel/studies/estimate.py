@@ -176,7 +176,8 @@ def _at(question: Question, chosen: Mapping[str, Any], tiles: Mapping[str, int])
     assumed = tuple(one.clock for one in timed if sizes and one.clock.assumed)
     asked, names = replace(question, parameters=hosted), " and ".join(dict.fromkeys(kernels))
     known = timed[0].clock.rates
-    known = replace(known, peak=max(known.peak, question.rates.peak))
+    if known.peak < question.rates.peak:
+        known = replace(known, peak=question.rates.peak)
     return assembled(asked, partial(whole.at, sizes), timed, sizes, assumed, names, known)
 
 

@@ -256,12 +256,10 @@ def diagnose(
 def _growth(kernel: Modelled, device: Hardware, seconds: float, against: object) -> Growth:
     """Compare a measured time with a second one of the same kernel."""
     change, given = kernel.change, as_against(against)
-    time, fields = _time(given.pop("seconds")), renamed(given, type(change.workload).model_fields)
-    call = change.workload.replace(
-        **{name: fields[name] for name in fields if name in type(change.workload).model_fields}
-    )
-    others = {name: value for name, value in fields.items() if name not in type(call).model_fields}
-    tiles, options = split_choice(change.algorithm, None, others)
+    time, own = _time(given.pop("seconds")), type(change.workload).model_fields
+    fields = dict(renamed(given, own))
+    call = change.workload.replace(**{name: fields.pop(name) for name in own if name in fields})
+    tiles, options = split_choice(change.algorithm, None, fields)
     sizes = change.tiles if tiles is None else {**(change.tiles or {}), **tiles}
     options = FrozenDict({**change.options, **options})
     other = modelled(replace(change, workload=call, tiles=sizes, options=options), device)
