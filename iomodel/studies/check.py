@@ -18,6 +18,7 @@ from iomodel.placement.check import Check, Outcomes, by_launch, check_layer, exc
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.solving.by_pass import of_pass
 from iomodel.solving.default_tiles import check_kernels, default_launch
+from iomodel.solving.descent import textbook_choice
 from iomodel.solving.parts import check_tiled
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimated
@@ -51,7 +52,8 @@ def check(
         A device with shared memory, registers and matrix instructions on file.
     tiles : mapping of tile name to int, optional
         ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. Warps and stages
-        that are not given may be any; tiles that are not given are those of :func:`iomodel.estimate`.
+        that are not given may be any; tiles that are not given are those of :func:`iomodel.estimate`, or, of standard
+        attention, those of :func:`iomodel.solve`.
     implementation : str or Implementation, optional
         The kernels: one of :func:`iomodel.list_implementations`; by default all that run the call are tried.
     **options
@@ -76,6 +78,8 @@ def check(
         check_kernels(question)
     if tiles is None or not tiles.keys() - LAUNCH_NAMES:
         question, (known, chosen) = default_launch(question)
+        if not known:  # an estimate makes one ideal pass of each operand
+            known, chosen = textbook_choice(question)
         question = question.choosing(chosen)
         tiles = known if not tiles else {**{name: known[name] for name in known.keys() - LAUNCH_NAMES}, **tiles}
     check_tiled(question.algorithm, question.bound.compiled.tiles)

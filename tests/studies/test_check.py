@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from iomodel import Attention, check
+from iomodel import Attention, check, estimate, list_algorithms
+from iomodel.errors import InfeasibleError, InputError
 
 CALL = Attention(q_len=4096, head_dim=128, dtype="fp16")
 CASES = [
@@ -37,3 +40,17 @@ def test_a_config_of_triton_that_exceeds_shared_memory_is_told_fewer_stages_and_
 
 def test_a_tile_that_fits_is_told_no_other():
     assert check("flash2", CALL, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64}).nearest == ()
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_without_tiles_what_an_estimate_answers_is_checked_at_tiles_that_fit(direction, mask):
+    call = Attention(q_len=4096, head_dim=64, direction=direction, mask=mask)
+    timed = []
+    for algorithm in set(list_algorithms()) - {"eager"}:  # its kernels have no tiles
+        with suppress(InputError, InfeasibleError):
+            estimate(algorithm, call, "h100-sxm5")
+            timed.append(algorithm)
+    assert {"flash2", "standard"} <= set(timed)
+    for algorithm in timed:
+        assert check(algorithm, call, "h100-sxm5").fits, algorithm
