@@ -13,7 +13,7 @@ from iomodel.cli.masks import BELONGS, mask
 from iomodel.cli.numbers import integer, integers, pairs, real
 from iomodel.cli.shared_options import LAUNCHED, OF_LAYER, OF_RECURRENCE, SECOND_WIDTHS, TILE
 from iomodel.counting.options import known_options
-from iomodel.errors import InputError
+from iomodel.errors import InputError, hinted
 from iomodel.errors.synonyms import same
 from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.attention import Attention
@@ -76,8 +76,8 @@ def _own_fields(algorithm: str, arguments: Arguments) -> None:
     own = {*Attention.model_fields, *VarlenAttention.model_fields}
     for name in (name for kind in UNMASKED.values() for name in kind.model_fields):
         if name not in own and _typed(arguments, name):
-            fields = ", ".join(Attention.model_fields)
-            raise InputError(f"{name}: given for {algorithm}, an algorithm of attention; allowed: {fields}")
+            near, fields = hinted(name, [*Attention.model_fields]), ", ".join(Attention.model_fields)
+            raise InputError(f"{name}: given for {algorithm}, an algorithm of attention; {near}allowed: {fields}")
 
 
 def _experts(arguments: Arguments) -> Experts:
@@ -96,9 +96,8 @@ def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:
     others = dict.fromkeys(name for other in UNMASKED.values() for name in other.model_fields)
     for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields, *others):
         if name not in kind.model_fields and _typed(arguments, name):
-            allowed = ", ".join(kind.model_fields)
-            noun = NOUNS.get(kind.operation, "a kernel of rows")
-            raise InputError(f"{name}: given for {noun}; allowed: {allowed}")
+            noun, allowed = NOUNS.get(kind.operation, "a kernel of rows"), ", ".join(kind.model_fields)
+            raise InputError(f"{name}: given for {noun}; {hinted(name, [*kind.model_fields])}allowed: {allowed}")
     fields = {name: arguments[name] for name in kind.model_fields if _typed(arguments, name)}
     return kind(
         **{

@@ -69,7 +69,15 @@ def test_a_trace_of_a_layer_has_its_events(capsys) -> None:
     [
         ("cost gemm --rows 300", "in_features: not given, but required"),
         ("cost gemm", "rows: not given, but required"),
-        (f"cost gemm {LAYER} --q-len 8", "q_len: given for a linear layer; allowed: rows, in_features"),
+        (
+            f"cost gemm {LAYER} --q-len 8",
+            "q_len: given for a linear layer; did you mean 'rows'? allowed: rows, in_features",
+        ),
+        ("cost chunked_scan --seq-len 8 --head-dim 64", "q_len: given for a recurrence; did you mean 'tokens'? allow"),
+        (
+            "tiles split_mlp --rows 8 --in-features 8 --hidden 9",
+            "--hidden: no option of iomodel tiles; did you mean --hidden-features",
+        ),
         (f"cost gemm {LAYER} --mask causal", "mask: given for a linear layer"),
         (f"cost gemm {LAYER} {SIZED} --packed", "option of gemm: 'packed' is unknown"),
         (f"cost flash2 {LAYER}", "algorithm: flash2 given, for attention; allowed for linear: gemm"),
