@@ -92,7 +92,8 @@ SAME = {
     "forward": "fwd",
     "backward": "bwd",
     "both": "fwd_bwd fwd+bwd fwdbwd forward+backward",
-    "trtllm": "trt_llm tensorrt_llm tensorrt trt",
+    "trtllm tensorrt-llm": "trt_llm tensorrt_llm tensorrt trt",
+    "llama.cpp": "llamacpp llama_cpp ollama lm_studio lmstudio",
 }
 """Words that mean the same as a name, by that name; of several names, the first that a place takes is meant."""
 LIKELY = {

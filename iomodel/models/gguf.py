@@ -121,7 +121,11 @@ def _of(metadata: Mapping[str, Any], kind: str, key: str) -> Any:
 
 def with_types(spec: ModelSpec, file: WeightFile) -> ModelSpec:
     """Return the model with the type of each matrix as the file has it."""
-    of_layers, outside = _types(file.tensors)
+    return with_types_of(spec, *_types(file.tensors))
+
+
+def with_types_of(spec: ModelSpec, of_layers: Mapping[tuple[int, str], str], outside: Mapping[str, str]) -> ModelSpec:
+    """Return the model with types of its matrices, by their layer and name, and of the tables outside of layers."""
     matrices = [layer.linears(spec.hidden_size) for layer in spec.layers]
     sizes = Counter[str]()
     for place, listed in enumerate(matrices):
@@ -135,7 +139,7 @@ def with_types(spec: ModelSpec, file: WeightFile) -> ModelSpec:
     table = outside.get("token_embd")
     head = outside.get("output", table)
     counted = spec.model_copy(
-        update={"layers": layers, "dtype": most, "head_dtype": head, "embedding_dtype": table, "sources": spec.sources}
+        update={"layers": layers, "dtype": most, "expert_dtype": None, "head_dtype": head, "embedding_dtype": table}
     )
     return ModelSpec(**{name: getattr(counted, name) for name in ModelSpec.model_fields})
 
@@ -159,4 +163,4 @@ def _types(tensors: tuple[StoredTensor, ...]) -> tuple[dict[tuple[int, str], str
 
 
 def _typed(layer: DecoderLayer, dtypes: Mapping[str, str]) -> DecoderLayer:
-    return layer.model_copy(update={"dtypes": FrozenDict(dtypes)}) if dtypes else layer
+    return layer.model_copy(update={"dtypes": FrozenDict(dtypes)}) if dtypes or layer.dtypes else layer

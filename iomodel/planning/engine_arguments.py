@@ -14,6 +14,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.errors import InputError, shown
 from iomodel.errors.synonyms import key, same
+from iomodel.models.file_types import FILE_TYPES, SHORT
 from iomodel.models.registry import known_as
 from iomodel.models.registry import model as find_model
 from iomodel.planning.checked_numbers import as_share
@@ -29,10 +30,10 @@ MODELS = ("--model", "--model-path", "--served-model-name", "--hf-repo")
 LONGEST = 10_000
 """Longest accepted command line [characters]."""
 NEGATIVE = re.compile(r"-\d+")
-GGUF_TYPE = re.compile(r"[-.:](q4_0|q4_1|q5_0|q5_1|q8_0|f16|bf16|q[2-6]_k)(?:_[sml])?(?:\.gguf)?$", re.IGNORECASE)
+STATED = {"f16": "fp16", "bf16": "bf16", **{name: name for name in (*FILE_TYPES, *SHORT)}}
+"""Types of weights by the names of GGUF files."""
+GGUF_TYPE = re.compile(rf"[-.:]({'|'.join(sorted(STATED, key=len, reverse=True))})(?:\.gguf)?$", re.IGNORECASE)
 """The type of the weights at the end of the name of a GGUF file."""
-STATED = {"f16": "fp16", "bf16": "bf16", **{f"q{bits}_k": f"q{bits}_K" for bits in range(2, 7)}}
-"""Types of weights by their names in GGUF, where these differ."""
 SERVERS = ("llama-server", "llama-cli", "llama-bench")
 """Programs of llama.cpp that take its options."""
 RUNS = "throughput", "latency"
@@ -239,8 +240,8 @@ def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
     ending = GGUF_TYPE.search(model)
     stated = "" if ending is None else ending[1].lower()
     name = shipped_name(model if ending is None or Path(model).exists() else model[: ending.start()])
-    weights = {"weight_dtype": STATED.get(stated, stated)} if stated else {}
-    caches = {**{word: STATED.get(word, word) for word in ("f16", "bf16", *BLOCK_CACHES)}, "f32": "fp32"}
+    weights = {"weight_dtype": STATED[stated]} if stated else {}
+    caches = {"f16": "fp16", "f32": "fp32", **{word: word for word in ("bf16", *BLOCK_CACHES)}}
     kept = [
         _named("kv_dtype", own[half], {own[half]: options.get(own[half]) or "f16"}, caches).get("kv_dtype", "fp16")
         for half in ("keys", "values")

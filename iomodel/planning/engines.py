@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.errors.synonyms import same
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout
@@ -251,12 +252,15 @@ BENCH = "trtllm-bench"
 """The benchmark of TensorRT-LLM, and the engine as which it runs."""
 AUTO = "auto"
 """Name of the engine that plans assume where none is given."""
+GGML = "llama.cpp"
+"""Name of the program that runs files of its own types: a server without an engine, on all of the memory."""
 ASSUMED = replace(ENGINES["vllm"], step_host=STEP_HOST)
 """That engine: memory, blocks and batches of vLLM, which most servers run, and the host of engines that prepare a step
 meanwhile, as vLLM does since release 0.14 (vllm-project/vllm#27614)."""
 NAMED = {
     AUTO: ASSUMED,
     "none": None,
+    GGML: None,
     BENCH: replace(ENGINES["tensorrt-llm"], tuned=True, rows_apart=True),
 }
 """Names that stand for an assumption, or for an engine as its benchmark runs it.
@@ -274,6 +278,15 @@ def command_name(engine: object) -> object:
     if not isinstance(engine, str):
         return engine
     return next((short for short, name in OTHER_NAMES.items() if name == engine), engine)
+
+
+def engine_name(engine: object) -> object:
+    """Return the name of an engine or an assumption that a synonym stands for; anything else unchanged.
+
+    >>> engine_name("ollama"), engine_name("vllm==0.24")
+    ('llama.cpp', 'vllm==0.24')
+    """
+    return same(engine, NAMED) or engine if isinstance(engine, str) else engine
 
 
 def as_engine(engine: object) -> Engine | None:
@@ -294,8 +307,8 @@ def as_engine(engine: object) -> Engine | None:
     """
     if engine is None or isinstance(engine, Engine):
         return engine
-    if isinstance(engine, str) and engine in NAMED:
-        return NAMED[engine]
+    if isinstance(named := engine_name(engine), str) and named in NAMED:
+        return NAMED[named]
     name, release = name_and_release(engine) if isinstance(engine, str) else ("", "")
     found = ENGINES.get(name)
     if found is None:

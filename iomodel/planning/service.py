@@ -18,6 +18,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.models.decoder_layer import DecoderLayer
+from iomodel.models.file_types import in_blocks
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.bench_limits import bench_limits
 from iomodel.planning.checked_numbers import as_share
@@ -25,11 +26,13 @@ from iomodel.planning.engines import (
     ASSUMED,
     AUTO,
     ENGINES,
+    GGML,
     Engine,
     Reserve,
     as_engine,
     assumed_on,
     check_architecture,
+    engine_name,
     reserve,
     seen_capacity,
     step_limits,
@@ -42,7 +45,7 @@ from iomodel.planning.service_options import ServiceOptions
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora, check_lora
-from iomodel.planning.step.step_arguments import as_layout, as_model, check_cache, check_types, with_precision
+from iomodel.planning.step.step_arguments import as_layout, as_stored, check_cache, check_types, with_precision
 from iomodel.planning.weights import ReplicaWeights, stage_layers
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served
@@ -156,6 +159,11 @@ class Service:
         return replace(
             self, model=spec, layout=draft_layout(spec, self.layout), types=types, speculation=None, lora=None
         )
+
+    @property
+    def staged(self) -> bool:
+        """True if devices hold layers in turn by default, as llama.cpp does (``--split-mode layer``)."""
+        return self.engine is None and in_blocks(self.model)
 
     @property
     def weights(self) -> ReplicaWeights:
@@ -325,7 +333,8 @@ def as_service(
     model: ModelSpec | str, prompt: object, output: object, layout: object = Layout(), **options: Unpack[ServiceOptions]
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
-    spec, types, layout = as_model(model), _types(options), as_layout(layout)
+    spec, stored = as_stored(model, options)
+    types, layout = _types(stored), as_layout(layout)
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
     tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:
@@ -340,9 +349,12 @@ def as_service(
     lora = options.get("lora")
     check_lora(lora, spec)
     check_cache(spec, types["kv_dtype"])
-    engine = as_engine(options.get("engine", AUTO))
+    named = engine_name(options.get("engine", AUTO))
+    alone = named == GGML or (named == AUTO and in_blocks(spec))
+    engine = None if alone else as_engine(named)
     if engine is not None:
         engine.check_cache(spec, layout)
+    share = 1.0 if alone and share is None else share
     return Service(
         model=spec,
         **lengths,

@@ -65,7 +65,7 @@ class ServiceOptions(CapacityOptions, total=False):
         Type of the activations; by default that of the released weights, or bf16 if these are quantised or fp32.
     weight_dtype : str, optional
         Type of the matrices in HBM; by default as released if quantised, else `dtype`. Routers and the output layer
-        stay in `dtype`.
+        stay in `dtype`. A file type of llama.cpp, such as "Q4_K_M", sets the type of each matrix and table.
     kv_dtype : str, optional
         Type of the cache, and of the keys of indexers, or two, of K and of V, as "q8_0/q4_0"; by default that which
         the checkpoint recommends, or `dtype`.
@@ -89,7 +89,7 @@ class ServiceOptions(CapacityOptions, total=False):
     engine : str, optional
         Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm", a release
         such as "vllm==0.24", or "trtllm-bench", whose run sets its own limits of a step; by default "auto", vLLM on
-        devices that it runs on. None is a server without an engine.
+        devices that it runs on, but "llama.cpp" for weights in its types. None is a server without an engine.
     step_tokens : int, optional
         Most tokens of a step of the engine, ``max_num_batched_tokens`` of vLLM; by default its own [tokens].
     step_requests : int, optional

@@ -29,8 +29,8 @@ from iomodel.planning.step.links import all_to_all, link, send, with_nodes
 from iomodel.planning.step.lora import check_lora
 from iomodel.planning.step.setting import Part, StepSetting, rank_products, seconds_of
 from iomodel.planning.step.step_arguments import (
-    as_model,
     as_parameters,
+    as_stored,
     check_products,
     check_routing,
     linear_layers,
@@ -97,8 +97,8 @@ def step(
     ('hbm', True)
     """
     asked = settled(step, service)
-    options = {**DEFAULTS, **asked.service}
-    spec, device = as_model(model), as_device(hardware)
+    spec, options = as_stored(model, {**DEFAULTS, **asked.service})
+    device = as_device(hardware)
     sequences, queries = as_integer("batch", batch), as_integer("q_len", q_len)
     keys = queries if kv_len is None and queries > 1 else as_integer("kv_len", kv_len)
     if keys < queries:

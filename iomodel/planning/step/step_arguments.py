@@ -14,6 +14,7 @@ from iomodel.common.validation import as_choice, as_integer, no_endless
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.models.file_types import FILE_TYPES, file_type, quantised
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
@@ -28,6 +29,19 @@ TYPES = ("dtype", "weight_dtype", "linear_dtype", "kv_dtype")
 def as_model(model: ModelSpec | str) -> ModelSpec:
     """Resolve a model or its name."""
     return model if isinstance(model, ModelSpec) else find_model(model)
+
+
+def as_stored(model: ModelSpec | str, options: Mapping[str, Any]) -> tuple[ModelSpec, Mapping[str, Any]]:
+    """Resolve a model, with its matrices as a file of llama.cpp has them if the options name a file type; the others.
+
+    The file type is that of ``weight_dtype``, else of ``precision``.
+    """
+    spec = as_model(model)
+    field, given = next(
+        ((name, options[name]) for name in ("weight_dtype", "precision") if options.get(name) is not None), ("", None)
+    )
+    kind = file_type(given)
+    return (spec, options) if kind is None else (quantised(spec, kind), {**options, field: None})
 
 
 def as_layout(layout: object) -> Layout:
@@ -127,7 +141,7 @@ def check_types(types: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
             raise InputError(
                 f"kv_dtype: {shown(value)} given; allowed: one type, or two different ones of {', '.join(PAIRED)}"
             )
-        raise UnknownNameError(field, value, names)
+        raise UnknownNameError(field, value, dict.fromkeys((*names, *FILE_TYPES) if field == "weight_dtype" else names))
 
 
 def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
