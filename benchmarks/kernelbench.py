@@ -1,6 +1,6 @@
 """Times of the programs of KernelBench in eager PyTorch, against its published times.
 
-    python -m benchmarks.kernelbench CLONE FOLDER [--version v1] [--judging] [--small | --bounds]
+    python -m benchmarks.kernelbench CLONE FOLDER [--version v1] [--judging] [--small | --bounds | --speed]
 
 CLONE is a clone of github.com/ScalingIntelligence/KernelBench with all branches, FOLDER a place for recorded streams,
 one of each program; those that are missing are recorded first. PyTorch is needed to record; a build for the CPU is
@@ -12,7 +12,8 @@ the first of these constants. A published time counts where its problem is that 
 it is 1 ms or more: shorter programs wait for their host. `--small` takes those, with one host time for each machine,
 which is read off its programs that do not judge. `--bounds` holds all published times, eager and compiled, against the
 bounds of their programs with a warm L2, counts the programs whose FLOPs are whole, and the times that are named
-impossible: half of each bound, and a tenth of the best time of a program on a device.
+impossible: half of each bound, and a tenth of the best time of a program on a device. `--speed` runs each program on
+the meta device, bare and recorded in turn, and prices and bounds what it recorded.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from subprocess import run
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +73,20 @@ HOSTS = np.arange(2e-6, 60e-6, 1e-6)
 MOST = 0.5
 """Most that the error of one program counts for in the choice of a host time [-]: fitted on one half of the programs
 that do not judge, the rule has the least 90th percentile of four on the other, a median within 0.001 of the least."""
+
+
+RUNS = 3
+"""Runs of each program that the least time is taken of [-]."""
+
+
+class Speed(NamedTuple):
+    """The CPU time [s] of a program without recording, recorded, and of pricing and bounding its operators."""
+
+    program: str
+    operators: int
+    bare: float
+    recorded: float
+    priced: float
 
 
 class Row(NamedTuple):
@@ -120,11 +136,9 @@ def beside(clone: Path, blob: str, commit: str) -> list[str]:
     return [file for _, _, file, path in lines if path.rpartition("/")[0] in folders and path.endswith(".json")]
 
 
-def record(source: str, path: Path) -> None:
-    """Record the operators that a problem calls, on the meta device, and save them."""
+def loaded(source: str, name: str) -> tuple[Callable[..., Any], list[Any]]:
+    """Return the model of a problem and its inputs, on the meta device."""
     import torch
-
-    from iomodel.torch import TrafficMode
 
     def to_meta(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -132,14 +146,56 @@ def record(source: str, path: Path) -> None:
         return type(value)(map(to_meta, value)) if isinstance(value, list | tuple) else value
 
     names: dict[str, Any] = {"__name__": "problem"}
-    with torch.device("meta"), torch.no_grad():
-        exec(compile(source.replace("'cuda'", "'meta'").replace('"cuda"', '"meta"'), path.name, "exec"), names)
+    with torch.device("meta"):
+        exec(compile(source.replace("'cuda'", "'meta'").replace('"cuda"', '"meta"'), name, "exec"), names)
         model = names["Model"](*names["get_init_inputs"]()).to("meta")
-        inputs = [to_meta(value) for value in names["get_inputs"]()]
+        return model, [to_meta(value) for value in names["get_inputs"]()]
+
+
+def record(source: str, path: Path) -> None:
+    """Record the operators that a problem calls, on the meta device, and save them."""
+    import torch
+
+    from iomodel.torch import TrafficMode
+
+    with torch.device("meta"), torch.no_grad():
+        model, inputs = loaded(source, path.name)
         with TrafficMode() as mode:
             results = model(*inputs)  # alive at the end of the block, so that the bound has their bytes
         del results
     mode.save(path)
+
+
+def speed(source: str, name: str) -> Speed:
+    """Measure a problem bare and recorded, in turn, and the pricing and bounding of its calls."""
+    import torch
+
+    from iomodel.torch import TrafficMode
+    from iomodel.torch import bound as bounded
+
+    def least(*runs: Callable[[], Any]) -> list[float]:
+        best = [float("inf")] * len(runs)
+        for _ in range(RUNS):
+            for at, each in enumerate(runs):
+                start = process_time()
+                kept = each()
+                best[at] = min(best[at], process_time() - start)
+                del kept
+        return best
+
+    with torch.device("meta"), torch.no_grad():
+        model, inputs = loaded(source, name)
+
+        def recording() -> tuple[OperatorCall, ...]:
+            with TrafficMode() as mode:
+                results = model(*inputs)
+            del results
+            return mode.calls
+
+        calls = recording()
+        bare, taken = least(lambda: model(*inputs), recording)
+        priced, bound = least(lambda: traffic(calls, "h100-sxm5"), lambda: bounded(calls, "h100-sxm5"))
+    return Speed(name, len(calls), bare, taken, priced + bound)
 
 
 def recorded(clone: Path, version: str, folder: Path) -> Iterator[str]:
@@ -230,6 +286,30 @@ class Judged(NamedTuple):
             print(f"| {kind} | {len(gaps)} | {headroom:.2f} | {tenths / len(gaps):.0%} |")
 
 
+def print_speed(clone: Path, version: str) -> None:
+    """Print the CPU time of recording over the bare programs, and of pricing and bounding over recording.
+
+    A recurrent layer is one operator where it is recorded, and one for each step of a bare program; programs with such
+    layers are counted apart.
+    """
+    found = []
+    for name, blob in problems(clone, VERSIONS[version]).items():
+        if name.startswith(LEVELS):
+            try:
+                found.append(speed(git(clone, "cat-file", "-p", blob), name))
+            except Exception as error:
+                print(f"not recorded: {name}: {type(error).__name__}")
+    alike = [each for each in found if each.recorded >= each.bare]
+    bare, recorded, priced = (sum(column) for column in list(zip(*alike, strict=True))[2:])
+    print(f"{len(alike)} programs, {sum(each.operators for each in alike):,} operators: recording takes "
+          f"{recorded / bare:.2f} of the bare programs")  # fmt: skip
+    print(f"pricing and bounding {priced / recorded:.2f} of recording")
+    print(f"{len(found) - len(alike)} others take less time recorded, as a recurrent layer is one operator")
+    longest = max(found, key=lambda each: each.operators)
+    print(f"{longest.program}, {longest.operators:,} operators: {longest.recorded / longest.bare:.2f} and "
+          f"{longest.priced / longest.recorded:.2f}")  # fmt: skip
+
+
 def kind_of(program: str, calls: tuple[OperatorCall, ...]) -> str:
     """Name the level of a program, and what it multiplies by."""
     level, names = program.partition("/")[0], [call.operator.removeprefix("aten.") for call in calls]
@@ -259,7 +339,11 @@ def main() -> None:
     parser.add_argument("--judging", action="store_true", help="the programs that judge")
     parser.add_argument("--small", action="store_true", help="programs below 1 ms, with a host time for each machine")
     parser.add_argument("--bounds", action="store_true", help="all times against the bounds of their programs")
+    parser.add_argument("--speed", action="store_true", help="CPU time of recording, pricing and bounding")
     given = parser.parse_args()
+    if given.speed:
+        print_speed(given.clone, given.version)
+        return
     for refused in recorded(given.clone, given.version, given.folder):
         print(f"not recorded: {refused}")
     judged = Judged(given.clone, given.version, given.folder)
