@@ -396,7 +396,7 @@ def test_plan_and_fleet_take_an_engine():
 # The engine that is assumed
 
 
-@at_most(8)
+@at_most(4)
 @given(
     st.sampled_from([TINY, LLAMA, "gpt-oss-20b", "gemma-3-4b"]),
     st.sampled_from([H100, "mi300x", "l40s", "tpu-v5p"]),
