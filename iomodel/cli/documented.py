@@ -32,7 +32,16 @@ METAVARS: Mapping[Any, str] = {
     reals: "LIST",
     integer: "INTEGER",
 }
-COMPLETED = {"dtype": get_args(DType), "kv_dtype": get_args(KVType)}
+
+
+def engine_names() -> list[str]:
+    """List the names of engines, whose room a help page does not load."""
+    from iomodel.planning.engines import ENGINES, NAMED  # the rooms of plans, which no other command needs
+
+    return [*NAMED, *ENGINES]
+
+
+COMPLETED: Mapping[str, Any] = {"dtype": get_args(DType), "kv_dtype": get_args(KVType), "engine": engine_names}
 """Names that a shell completes, of parameters whose docstring does not list them."""
 OPENED = {"hardware": list_hardware, "prefill": list_hardware, "decode": list_hardware}
 """Names that a shell completes, of parameters that take a file as well."""
@@ -119,7 +128,7 @@ def _option(path: str, panel: str, name: str, typed: str, required: str, help: s
     if name in OPENED:
         return option(typed, told, panel, "NAME|FILE", OPENED[name])
     names = COMPLETED.get(name) or listed or re.findall(r'"([^"]+)"', sentence)
-    return option(typed, told, panel, metavar, tuple(names))
+    return option(typed, told, panel, metavar, names if callable(names) else tuple(names))
 
 
 def given(arguments: Mapping[str, Any], path: str, names: str = "") -> dict[str, Any]:

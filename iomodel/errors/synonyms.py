@@ -37,6 +37,7 @@ SAME = {
     "arrival": "arrival_time arrived_at arrival_timestamp request_start request_start_time start_time start_times "
     "start_timestamp timestamp request_timestamp request_time submit_time created_at created time ts",
     "memory_utilization": "gpu_memory_utilization gmu",
+    "weight_dtype": "quantization quantisation quant quantize weight_type wdtype w_dtype",
     "token_budget step_tokens": "max_num_batched_tokens max_batched_tokens chunked_prefill_size",
     "shared_tokens": "shared_prefix prefix_len prefix_tokens shared_prefix_tokens shared_prefix_len system_prompt "
     "system_prompt_tokens",
@@ -127,7 +128,7 @@ LIKELY = {
     "hidden_features in_features head_dim": "hidden",
     "q_len out_features": "n",
     "in_features": "k",
-    "weight_dtype": "quantization quant quantize weights weight_type wdtype w_dtype",
+    "weight_dtype": "weights",
     "implementation engine": "backend attention_backend",
     "recompute": "checkpointing activation_checkpointing gradient_checkpointing remat",
     "shard": "zero fsdp zero_stage",
@@ -170,7 +171,7 @@ LIKELY = {
     "nvfp4 mxfp4": "fp4 float4 e2m1",
     "fp8": "e4m3 e5m2 fp8_e4m3 fp8_e5m2 float8 float8_e4m3 float8_e4m3fn",
     "int4 nvfp4": "4bit 4_bit w4 q4",
-    "int8 fp8": "8bit 8_bit w8 q8",
+    "int8 fp8": "8bit 8_bit w8 q8 w8a8",
     "int4-g128": "awq gptq w4a16",
     "nf4": "bnb bitsandbytes qlora",
     "time": "speed fastest latency",

@@ -8,6 +8,7 @@ importance matrix, which llama-quantize requires.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -134,6 +135,12 @@ FILE_TYPES: dict[str, FileType] = {
 """File types of llama-quantize by name."""
 SHORT = {"q3_k": "q3_k_m", "q4_k": "q4_k_m", "q5_k": "q5_k_m"}
 """File types by the short names that llama-quantize takes too."""
+
+
+ENDING = re.compile(
+    rf"[-.:_ ]({'|'.join(sorted((*FILE_TYPES, *SHORT), key=len, reverse=True))})(?:\.gguf)?$", re.IGNORECASE
+)
+"""The file type at the end of the name of a model or of a file."""
 
 
 def file_type(name: object) -> str | None:

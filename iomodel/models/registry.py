@@ -31,6 +31,7 @@ from iomodel.common.yaml_files import (
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
+from iomodel.models.file_types import ENDING, file_type, quantised
 from iomodel.models.model_file import SCHEMA, ModelFile
 from iomodel.models.spec import ModelSpec
 
@@ -39,8 +40,8 @@ __all__ = ["AttentionLayer", "DecoderLayer", "MLPLayer", "ModelSpec", "list_mode
 ENDINGS = (".yaml", ".yml", ".json", ".gguf", ".safetensors")
 HEADERS = (".gguf", ".safetensors", ".index.json")
 """Endings of files of weights, of which the header is read."""
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}")
-"""Names of models on a hub: an owner and a repository."""
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}(?::[\w.-]{1,32})?")
+"""Names of models on a hub: an owner and a repository, and the file of a GGUF."""
 LONGEST = 200
 """Longest name of a repository [characters]."""
 SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)?b(?![a-z])")
@@ -158,10 +159,15 @@ def _is_name(source: str) -> bool:
 @lru_cache(maxsize=256)
 def _released(source: str) -> ModelSpec | None:
     """Return the shipped model that the name of a repository means, in the type of weights that it states."""
-    shape, dtype = known_as(source)
+    ending = ENDING.search(source)
+    shape, dtype = known_as(source if ending is None else source[: ending.start()])
     if shape is None:
         return None
     spec = _shipped(shape)
+    kind = None if ending is None else file_type(ending[1])
+    if kind is not None:
+        note = f"Weights as a file of llama.cpp in {kind} has them, by the name {source}."
+        return quantised(spec, kind).model_copy(update={"notes": (*spec.notes, note)})
     if dtype is None or dtype in (spec.dtype, spec.expert_dtype or spec.dtype):
         return spec
     note = f"Weights in {dtype}, by the name {source}; {spec.label} is released in {spec.dtype}."
@@ -182,7 +188,7 @@ def known_as(name: str) -> tuple[str | None, str | None]:
         return name.lower(), None
     if len(name) > LONGEST:
         return None, None
-    words = re.split(r"[-_ ]|\.(?=\D)", name.rstrip("/").rpartition("/")[2].lower())
+    words = re.split(r"[-_: ]|\.(?=\D)", name.rstrip("/").rpartition("/")[2].lower())
     typed = (dtype for known, dtype in WEIGHT_WORDS.items() if any(re.fullmatch(known, word) for word in words))
     left = re.compile("|".join(WEIGHT_WORDS))
     for further in ("", *VARIANTS):
@@ -191,6 +197,20 @@ def known_as(name: str) -> tuple[str | None, str | None]:
         if len(meant) == 1:
             return SAME_SHAPE.get(meant[0], meant[0]), next(typed, None)
     return None, None
+
+
+def scheme(name: object) -> str | None:
+    """Return the type of weights that a word for a scheme means, as in names of repositories; None for another word.
+
+    A number of bits alone is no scheme.
+
+    >>> scheme("AWQ"), scheme("w4a16"), scheme("bnb-4bit"), scheme("4bit"), scheme("exl2")
+    ('uint4-g128', 'int4-g128', 'nf4', None, None)
+    """
+    words = re.split(r"[-_]", name.lower()) if isinstance(name, str) else []
+    named = [word for word in words if not re.fullmatch(r"\d*bit", word)]
+    found = [next((each for known, each in WEIGHT_WORDS.items() if re.fullmatch(known, word)), None) for word in named]
+    return None if None in found else next(iter(found), None)
 
 
 def _unknown(name: str) -> UnknownNameError:

@@ -14,7 +14,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.keywords import strict
 from iomodel.errors import InputError, shown
 from iomodel.errors.synonyms import key, same
-from iomodel.models.file_types import FILE_TYPES, SHORT
+from iomodel.models.file_types import ENDING
 from iomodel.models.registry import known_as
 from iomodel.models.registry import model as find_model
 from iomodel.planning.checked_numbers import as_share
@@ -30,10 +30,8 @@ MODELS = ("--model", "--model-path", "--served-model-name", "--hf-repo")
 LONGEST = 10_000
 """Longest accepted command line [characters]."""
 NEGATIVE = re.compile(r"-\d+")
-STATED = {"f16": "fp16", "bf16": "bf16", **{name: name for name in (*FILE_TYPES, *SHORT)}}
-"""Types of weights by the names of GGUF files."""
-GGUF_TYPE = re.compile(rf"[-.:]({'|'.join(sorted(STATED, key=len, reverse=True))})(?:\.gguf)?$", re.IGNORECASE)
-"""The type of the weights at the end of the name of a GGUF file."""
+WIDE_TYPE = re.compile(r"[-.:](f16|bf16)(?:\.gguf)?$", re.IGNORECASE)
+"""A type of 16 bits at the end of the name of a GGUF file."""
 SERVERS = ("llama-server", "llama-cli", "llama-bench")
 """Programs of llama.cpp that take its options."""
 RUNS = "throughput", "latency"
@@ -237,10 +235,10 @@ def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
     """Read the options of llama.cpp: a cache of all tokens, in types of K and of V, divided among slots."""
     own = LLAMA_CPP.options
     slots = _integer(own["batch"], options) if own["batch"] in options else 1
-    ending = GGUF_TYPE.search(model)
-    stated = "" if ending is None else ending[1].lower()
+    ending = ENDING.search(model) or WIDE_TYPE.search(model)
     name = shipped_name(model if ending is None or Path(model).exists() else model[: ending.start()])
-    weights = {"weight_dtype": STATED[stated]} if stated else {}
+    stated = "" if ending is None else ending[1].lower()
+    weights = {"weight_dtype": "fp16" if stated == "f16" else stated} if stated else {}
     caches = {"f16": "fp16", "f32": "fp32", **{word: word for word in ("bf16", *BLOCK_CACHES)}}
     kept = [
         _named("kv_dtype", own[half], {own[half]: options.get(own[half]) or "f16"}, caches).get("kv_dtype", "fp16")

@@ -87,9 +87,10 @@ class ServiceOptions(CapacityOptions, total=False):
     overhead_bytes : int, optional
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
-        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm", a release
-        such as "vllm==0.24", or "trtllm-bench", whose run sets its own limits of a step; by default "auto", vLLM on
-        devices that it runs on, but "llama.cpp" for weights in its types. None is a server without an engine.
+        Engine to assume: "vllm", "sglang", "tensorrt-llm", "llama.cpp", "none", or a release as "vllm==0.24". Its
+        memory, blocks, batches and host time are assumed; "trtllm-bench" is a run that sets its own limits of a step.
+        By default "auto": vLLM on devices that it runs on, "llama.cpp" for weights in its types. None is a server
+        without an engine.
     step_tokens : int, optional
         Most tokens of a step of the engine, ``max_num_batched_tokens`` of vLLM; by default its own [tokens].
     step_requests : int, optional

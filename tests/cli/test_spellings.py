@@ -121,7 +121,7 @@ HINTED = {
     # of our own
     "plan llama-3-8b --gpus h100-sxm5": "did you mean --count or --hardware?",
     "plan llama-3-8b --data-parallel 4": "did you mean --count or --expert-parallel?",
-    "plan llama-3-8b --quantization fp8": "did you mean --weight-dtype?",
+    "plan llama-3-8b --weights fp8": "did you mean --weight-dtype?",
     "plan llama-3-8b --block-size 16": "did you mean --page-size?",
     "plan llama-3-8b --max-model-len 4096": "did you mean --prompt or --output?",
     "disaggregate llama-3-8b --bandwidth 50GB/s": "did you mean --link?",

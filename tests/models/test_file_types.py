@@ -87,3 +87,39 @@ def test_the_types_of_the_file_types_are_known():
     for kind in FILE_TYPES.values():
         types = {kind.usual, kind.head, kind.table, *(rule.dtype for rule in kind.rules)} - {None}
         assert types <= GGML_BLOCKS.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "llama-3.1-8b-q4_k_m", "unsloth/Llama-3.1-8B-Instruct-GGUF:Q4_K_M", "llama3.1:8b-instruct-q4_K_M",
+        "bartowski/Meta-Llama-3.1-8B-Instruct-Q4_K_M",
+    ],
+)  # fmt: skip
+def test_the_name_of_a_model_may_end_in_its_file_type(name):
+    assert model(name).layers == quantised(model("llama-3.1-8b"), "q4_k_m").layers
+    assert any("q4_k_m" in note for note in model(name).notes)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "meant"),
+    [
+        ("weight_dtype", "awq", "uint4-g128"),
+        ("precision", "GPTQ", "uint4-g128"),
+        ("weight_dtype", "w4a16", "int4-g128"),
+        ("precision", "bnb-4bit", "nf4"),
+    ],
+)
+def test_a_scheme_of_weights_alone_is_its_type(field, given, meant):
+    assert iomodel.plan("llama-3.1-8b", "rtx4090", **LOAD, **{field: given}) == iomodel.plan(
+        "llama-3.1-8b", "rtx4090", **LOAD, weight_dtype=meant
+    )
+    asked = {"q_len": 1, "kv_len": 512}
+    assert iomodel.step("llama-3.1-8b", "rtx4090", **asked, **{field: given}) == iomodel.step(
+        "llama-3.1-8b", "rtx4090", **asked, weight_dtype=meant
+    )
+
+
+def test_a_number_of_bits_is_told_its_types():
+    with pytest.raises(UnknownNameError, match="did you mean 'int4' or 'nvfp4'"):
+        iomodel.plan("llama-3.1-8b", "rtx4090", **LOAD, weight_dtype="4bit")

@@ -15,7 +15,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.file_types import FILE_TYPES, file_type, quantised
-from iomodel.models.registry import ModelSpec
+from iomodel.models.registry import ModelSpec, scheme
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
 from iomodel.timing.parameters import Parameters
@@ -34,14 +34,19 @@ def as_model(model: ModelSpec | str) -> ModelSpec:
 def as_stored(model: ModelSpec | str, options: Mapping[str, Any]) -> tuple[ModelSpec, Mapping[str, Any]]:
     """Resolve a model, with its matrices as a file of llama.cpp has them if the options name a file type; the others.
 
-    The file type is that of ``weight_dtype``, else of ``precision``.
+    The file type is that of ``weight_dtype``, else of ``precision``; both also take the names of schemes of weights
+    alone, such as "awq".
     """
     spec = as_model(model)
-    field, given = next(
-        ((name, options[name]) for name in ("weight_dtype", "precision") if options.get(name) is not None), ("", None)
-    )
-    kind = file_type(given)
-    return (spec, options) if kind is None else (quantised(spec, kind), {**options, field: None})
+    for field, known in (("weight_dtype", WEIGHT_SIZE), ("precision", PRECISIONS)):
+        given = options.get(field)
+        if given is not None:
+            if (kind := file_type(given)) is not None:
+                return quantised(spec, kind), {**options, field: None}
+            if not (isinstance(given, str) and given in known) and (dtype := scheme(given)) in SCHEMES:
+                return spec, {**options, field: None, "weight_dtype": dtype}
+            break
+    return spec, options
 
 
 def as_layout(layout: object) -> Layout:
@@ -205,6 +210,8 @@ PRECISIONS = {
 }
 """Precisions by name: tf32 is fp32 with products in tf32, as where PyTorch may take them, fp4 is nvfp4 weights and
 activations, int8 W8A8, mxfp4 and int4 weights only."""
+SCHEMES = ("int4-g128", "uint4-g128", "nf4")
+"""Types of weights alone whose schemes are taken as precisions."""
 MULTIPLIED = {"fp8": "fp8", "nvfp4": "fp4"}
 """Type in which weights are multiplied with activations of their own type, if the device can."""
 PRODUCTS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
