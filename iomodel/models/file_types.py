@@ -181,8 +181,6 @@ def quantised(spec: ModelSpec, name: str) -> ModelSpec:
             own = "v" if matrix.name == "kv_b" else matrix.name.rpartition(" ")[2]
             at = (attending.index(place), len(attending)) if own == "v" and place in attending else (place, layers)
             dtype = _type_of(kind, own, at, group, experts)
-            if own == "v" and layers == LARGE and group > 1 and dtype in ("q3_K", "q4_K"):
-                dtype = "q5_K"
             types[place, matrix.name] = _divided(dtype, matrix.in_features)
     head = _divided(kind.head, spec.hidden_size)
     table = head if spec.tied_embeddings else _divided(kind.table or kind.usual, spec.hidden_size)
@@ -200,7 +198,9 @@ def _type_of(kind: FileType, matrix: str, at: tuple[int, int], group: int, exper
         rule for rule in kind.rules
         if rule.matrix == matrix and (shared or not rule.shared) and (mixtral or not rule.of_mixtral)
     )  # fmt: skip
-    return next((rule.dtype for rule in rules if rule.where(*at)), kind.usual)
+    dtype = next((rule.dtype for rule in rules if rule.where(*at)), kind.usual)
+    large = matrix == "v" and at[1] == LARGE and group > 1 and not narrow
+    return "q5_K" if large and dtype in ("q3_K", "q4_K") else dtype
 
 
 def _divided(dtype: str, width: int) -> str:

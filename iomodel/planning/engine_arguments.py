@@ -19,7 +19,7 @@ from iomodel.models.registry import known_as
 from iomodel.models.registry import model as find_model
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engine_options import LLAMA_CPP, SGLANG, TRTLLM, VLLM, OptionNames
-from iomodel.planning.engines import BENCH, ENGINES, OTHER_NAMES
+from iomodel.planning.engines import BENCH, ENGINES, GGML, OTHER_NAMES
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
@@ -245,7 +245,7 @@ def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
         for half in ("keys", "values")
     ]
     kv_dtype = {"kv_dtype": "/".join(dict.fromkeys(kept))}
-    fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "engine": None, "memory_utilization": 1.0}
+    fields = {"model": name, "layout": Layout(), "count": 1, "batch": slots, "engine": GGML}
     followed = {*own.values(), *MODELS}
     limit = {}
     if (options.get(own["tokens"]) or "0") != "0":

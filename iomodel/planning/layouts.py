@@ -38,12 +38,12 @@ def default_layouts(service: Service, device: Hardware, most: int, count: int | 
 
     With `count` devices to fill, any number of ranks up to eight that divides them. A model with experts is also tried
     with expert parallelism and data-parallel attention over as many devices, and ranks with copies of a head also with
-    a cache that they divide. A device without a link on file is tried alone. A program of files in blocks gives each
-    device some of the layers.
+    a cache that they divide. A device without a link on file is tried alone. llama.cpp gives each device some of the
+    layers (``--split-mode layer``).
     """
     most = most if has_link(device) else 1
     usual = (1, 2, 4, SERVER) if count is None else [n for n in range(1, SERVER + 1) if count % n == 0]
-    if service.staged:
+    if service.alone:
         return [Layout(pipeline_parallel=n) for n in usual if n <= min(most, len(service.model.layers))]
     ranks = degrees(service.model, (n for n in usual if n <= most))
     tried: list[Layout] = []
@@ -146,7 +146,7 @@ def with_most_room(service: Service, device: Hardware, count: int) -> Service:
 
 def divided(service: Service, device: Hardware, count: int) -> list[Service]:
     """Lay a service out by each tensor parallelism that divides devices and heads, or by stages."""
-    if service.staged:
+    if service.alone:
         return [service.laid_out(layout) for layout in default_layouts(service, device, count, count)]
     heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
     most = min([count if has_link(device) else 1, *heads])  # at most one rank per head

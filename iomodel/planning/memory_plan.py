@@ -14,6 +14,7 @@ from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import of_command, settled
 from iomodel.planning.engine_arguments import Command, is_command, read_command
+from iomodel.planning.engines import GGML
 from iomodel.planning.formatting import layout_text, seconds
 from iomodel.planning.layouts import SERVER, check_count, divided, with_least_layout, with_most_room
 from iomodel.planning.memory_parts import size_row, token_rows
@@ -160,7 +161,7 @@ def memory_plan(
     if prompt is None and output is None:
         command = read_command(str(model)) if is_command(model) else Command({}, ())
         prompt, output = _longest(command, spec)
-        if is_command(model) and command.arguments.get("engine") is None:  # llama.cpp allocates a cache of any length
+        if is_command(model) and command.arguments.get("engine") == GGML:  # its cache has any length
             spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
     served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service).on(device)
     devices = None if asked.own["count"] is None else as_integer("count", asked.own["count"])

@@ -50,6 +50,10 @@ from iomodel.planning.weights import ReplicaWeights, stage_layers
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served
 
+GGML_ROWS, GGML_CONTEXT = 512, 256 * 2**20
+"""Rows of a step of llama.cpp (``n_ubatch``), whose scores of the vocabulary in fp32 are its largest buffer [rows], and
+memory of a context of CUDA and smaller buffers [B]: of an RTX 4080 with Llama 3 8B in fp16, whose cache of 4,096 tokens
+fits beside the weights, at most 1.2 GB are left for both (tests/measured/llama_cpp.csv)."""
 OVERHEAD = 2 * 2**30
 """Memory of a device for runtime, graphs and activations without an engine [B]. A round number, not measured."""
 UTILIZATION = 0.9
@@ -90,6 +94,8 @@ class Service:
         Drafts that the model verifies.
     lora : Lora or None
         Adapters of low rank on the device.
+    alone : bool
+        llama.cpp runs the model: without an engine, on all of the memory, with some of the layers on each device.
     """
 
     model: ModelSpec
@@ -106,6 +112,7 @@ class Service:
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
     lora: Lora | None = None
+    alone: bool = False
 
     @property
     def name(self) -> str:
@@ -161,16 +168,15 @@ class Service:
         )
 
     @property
-    def staged(self) -> bool:
-        """True if devices hold layers in turn by default, as llama.cpp does (``--split-mode layer``)."""
-        return self.engine is None and in_blocks(self.model)
+    def usual_overhead(self) -> int:
+        """Memory for anything but weights and cache without an engine [B]."""
+        return GGML_CONTEXT + 4 * GGML_ROWS * self.model.vocab_size if self.alone else OVERHEAD
 
     @property
     def weights(self) -> ReplicaWeights:
         """Weights of a replica."""
-        return ReplicaWeights(
-            self.model, self.layout, self.types.get("dtype"), self.types.get("weight_dtype"), self.lora
-        )
+        types = self.types.get("dtype"), self.types.get("weight_dtype")
+        return ReplicaWeights(self.model, self.layout, *types, self.lora, self.alone)
 
     @cached_property
     def requests(self) -> RequestMemory:
@@ -190,7 +196,8 @@ class Service:
     def options(self) -> dict[str, Any]:
         """Options with which :func:`as_service` builds the service again, for its model, lengths and layout."""
         own = [field.name for field in fields(self) if field.name in ServiceOptions.__annotations__]
-        return {**self.types, **{name: getattr(self, name) for name in own}}
+        engine = {"engine": GGML} if self.alone else {}
+        return {**self.types, **{name: getattr(self, name) for name in own}, **engine}
 
     @cached_property
     def _memories(self) -> BoundedCache[tuple[Hardware, Fit]]:
@@ -313,8 +320,8 @@ class Service:
     def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int, place: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
         if self.engine is None:
-            share = Fraction(repr(self.memory_utilization or UTILIZATION))
-            return Reserve(int(share * capacity(device)), OVERHEAD, None, None)
+            share = Fraction(repr(self.memory_utilization or (1.0 if self.alone else UTILIZATION)))
+            return Reserve(int(share * capacity(device)), self.usual_overhead, None, None)
         check_architecture(self.engine, device)
         limits = self.limits(device)
         given, last = self.memory_utilization, place == self.layout.pipeline_parallel - 1
@@ -336,6 +343,8 @@ def as_service(
     spec, stored = as_stored(model, options)
     types, layout = _types(stored), as_layout(layout)
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
+    named = engine_name(options.get("engine", AUTO))
+    alone = named == GGML or (named == AUTO and in_blocks(spec))
     tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:
         raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the longest context")
@@ -349,12 +358,9 @@ def as_service(
     lora = options.get("lora")
     check_lora(lora, spec)
     check_cache(spec, types["kv_dtype"])
-    named = engine_name(options.get("engine", AUTO))
-    alone = named == GGML or (named == AUTO and in_blocks(spec))
     engine = None if alone else as_engine(named)
     if engine is not None:
         engine.check_cache(spec, layout)
-    share = 1.0 if alone and share is None else share
     return Service(
         model=spec,
         **lengths,
@@ -369,6 +375,7 @@ def as_service(
         prefix_cache=_prefix_cache(options.get("prefix_cache"), lengths["prompt"], layout),
         speculation=_speculation(options.get("speculation"), spec),
         lora=lora,
+        alone=alone,
     )
 
 

@@ -10,9 +10,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
-from iomodel.models.file_types import in_blocks
 from iomodel.planning.engines import ASSUMED, GGML, GIB, STEP_HOST
-from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
+from iomodel.planning.service import UTILIZATION, Service
 from iomodel.planning.step.layout import NETWORK, Layout, has_experts
 from iomodel.planning.step.links import ACHIEVED, with_nodes
 from iomodel.planning.step.step_arguments import run_in
@@ -76,10 +75,12 @@ def _of_engine(service: Service, device: Hardware) -> Iterator[str]:
             tokens, requests = service.limits(device)
             yield f"at most {requests:,} requests and {tokens:,} tokens in a step of a rank, as its benchmark sets them"
     else:
-        if in_blocks(service.model):
-            yield f"the weights are in types of {GGML}, which runs them on all of the memory, without an engine"
-        share = f"{100 * UTILIZATION:g} % of the memory" if service.memory_utilization is None else ""
-        less = f"{OVERHEAD / GIB:g} GiB for anything but weights and cache" if service.overhead_bytes is None else ""
+        if service.alone:
+            yield f"{GGML} runs the model, on all of the memory and with some of the layers on each device"
+        usual = service.memory_utilization is None and not service.alone
+        share = f"{100 * UTILIZATION:g} % of the memory" if usual else ""
+        kept = f"{service.usual_overhead / GIB:.2g} GiB for anything but weights and cache"
+        less = kept if service.overhead_bytes is None else ""
         if share or less:
             yield ", less ".join(part for part in (share, less) if part)
         yield NO_HOST if device.simulated else HOST

@@ -16,6 +16,7 @@ from iomodel.planning.weights import ReplicaWeights
 from iomodel.workloads.dtypes import GGML_BLOCKS
 
 SIZES = list(csv.DictReader((Path(__file__).parent / "gguf_sizes.csv").read_text().splitlines()))
+UNITS = {"GB": 1e9, "GiB": 2**30}
 LOAD = {"prompt": 512, "output": 64}
 
 
@@ -25,8 +26,8 @@ def test_a_file_has_its_published_size(row):
     found = quantised(model(row["model"]), row["file_type"])
     wide = sum(layer.vectors(found.hidden_size) for layer in found.layers) + found.hidden_size
     size = ReplicaWeights(found, Layout()).of_stage(found.layers, 0) + 2 * wide
-    if row["unit"] == "GB":
-        assert size / 1e9 == pytest.approx(float(row["value"]), abs=0.021)
+    if row["unit"] in UNITS:
+        assert size / UNITS[row["unit"]] == pytest.approx(float(row["value"]), abs=0.021)
         return
     bits = 8 * (size + 4 * 64) / (found.parameters + 64)
     assert bits == pytest.approx(float(row["value"]), abs=6e-5)
@@ -50,7 +51,7 @@ def test_blocks_divide_the_rows_of_every_matrix(name, kind):
 @pytest.mark.parametrize("name", ["Q4_K_M", "q4_k", "q8_0"])
 def test_a_file_type_is_taken_wherever_a_type_of_weights_is(name):
     kind = SHORT.get(name.lower(), name.lower())
-    weights = ReplicaWeights(quantised(model("llama-3.1-8b"), kind), Layout())
+    weights = ReplicaWeights(quantised(model("llama-3.1-8b"), kind), Layout(), table_on_host=True)
     size = weights.of_stage(weights.model.layers, 0)
     planned = iomodel.plan("llama-3.1-8b", "rtx4090", **LOAD, weight_dtype=name)
     line = f"llama-server -m Llama-3.1-8B-Instruct-{name}.gguf"
@@ -71,6 +72,24 @@ def test_files_of_llama_cpp_run_without_an_engine_in_stages(engine):
     assert not any("vllm" in text for text in planned.assumed)
     memory = iomodel.planning.memory_plan("llama-3.1-70b", "rtx3090", **LOAD, weight_dtype="q4_k_m", count=2)
     assert memory.layout.pipeline_parallel == 2
+
+
+def test_the_embedding_is_on_the_host():
+    """Llama 3 8B in q4_K_M has a "CPU buffer" of 281.81 MiB; tied tables have a copy on the device."""
+    llama, tied = (quantised(model(name), "q4_k_m") for name in ("llama-3-8b", "llama-3.2-1b"))
+    whole, own = (
+        ReplicaWeights(llama, Layout(), table_on_host=host).of_stage(llama.layers, 0) for host in (False, True)
+    )
+    assert (whole - own) / 2**20 == pytest.approx(281.81, abs=0.01)
+    assert tied.tied_embeddings
+    sizes = {ReplicaWeights(tied, Layout(), table_on_host=host).of_stage(tied.layers, 0) for host in (False, True)}
+    assert len(sizes) == 1
+
+
+def test_the_program_of_files_has_little_overhead():
+    asked = {"prompt": 1, "output": 4096, "batch": 1, "weight_dtype": "fp16", "engine": "llama.cpp", "count": 1}
+    planned = iomodel.plan("llama-3-8b", "rtx4080", **asked)
+    assert planned.memory.fits >= 1  # its run is in tests/measured/llama_cpp.csv
 
 
 def test_an_engine_that_is_named_stays():
