@@ -156,7 +156,7 @@ def file_type(name: object) -> str | None:
 
 def in_blocks(spec: ModelSpec) -> bool:
     """Check that the matrices of a model are in types of llama.cpp, as a GGUF file or a file type has them."""
-    return spec.dtype in GGML_BLOCKS
+    return not GGML_BLOCKS.keys().isdisjoint((spec.dtype, spec.head_dtype))
 
 
 @lru_cache(maxsize=256)
