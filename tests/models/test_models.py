@@ -47,6 +47,12 @@ TOTALS = {  # by the config of each and its published number of weights, to the 
     "mixtral-8x7b": 46_702_792_704,
     "phi-4": 14_659_507_200,
     "deepseek-v3": 671_026_419_200,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "tinyllama-1.1b": 1_100_048_384,
+    "yi-34b": 34_388_917_248,
+    "kimi-linear-48b-a3b": 49_122_681_728,
     # arXiv:2408.00118, Table 2: the parameters without the embedding, here of 256,000 rows
     "gemma-2-2b": 2_024_517_888 + 256_000 * 2304,
     "gemma-2-9b": 8_324_201_984 + 256_000 * 3584,
@@ -391,7 +397,7 @@ def test_a_path_or_another_version_is_no_name_of_a_shipped_model(name):
         model(name)
 
 
-@pytest.mark.parametrize("name", ["llama-2-34b", "qwen2.5-3b", "qwen2-57b", "meta-llama/Llama-2-34b-hf"])
+@pytest.mark.parametrize("name", ["llama-2-34b", "qwen2.5-20b", "qwen2-57b", "meta-llama/Llama-2-34b-hf"])
 def test_a_model_of_another_family_or_size_is_not_suggested(name):
     with pytest.raises(UnknownNameError, match=r"is unknown; allowed: .*config\.json") as refused:
         model(name)
