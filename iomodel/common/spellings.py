@@ -14,6 +14,11 @@ DTYPES: Mapping[str, str] = {
     "float8_e5m2fnuz": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
 }  # fmt: skip
 """Types of elements as NumPy, PyTorch, ml_dtypes and the engines name them, with the name of this library."""
+MIXTURES: Mapping[str, str] = {
+    **{name: name for name in ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0")},
+    **{f"q{bits}_k{mixed}": f"q{bits}_K" for bits in range(2, 7) for mixed in ("", "_s", "_m", "_l")},
+}
+"""Types of GGUF files in small letters, with the type of most of their matrices."""
 
 
 def dtype_name(value: Any) -> Any:
@@ -22,10 +27,12 @@ def dtype_name(value: Any) -> Any:
     >>> import numpy
     >>> dtype_name("float16"), dtype_name("torch.bfloat16"), dtype_name(numpy.dtype("float32")), dtype_name(numpy.int8)
     ('fp16', 'bf16', 'fp32', 'int8')
+    >>> dtype_name("Q4_K_M"), dtype_name("Q8_0")
+    ('q4_K', 'q8_0')
     """
     text = value if isinstance(value, str) else _foreign(value)
     name = text.removeprefix("torch.") if isinstance(text, str) else None
-    return value if name is None else DTYPES.get(name, name)
+    return value if name is None else DTYPES.get(name, MIXTURES.get(name.lower(), name))
 
 
 def _foreign(value: Any) -> str | None:

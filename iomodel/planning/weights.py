@@ -11,7 +11,7 @@ from typing import NamedTuple
 from iomodel.models.registry import DecoderLayer, ModelSpec
 from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.planning.step.lora import Lora
-from iomodel.workloads.dtypes import QUANTISED, in_bytes, known_dtype, served
+from iomodel.workloads.dtypes import QUANTISED, ggml_tables, in_bytes, known_dtype, served
 from iomodel.workloads.workload import stored
 
 
@@ -63,6 +63,18 @@ class ReplicaWeights:
         """True if matrices have the types of the release."""
         return self.weight_dtype is None
 
+    @property
+    def tables(self) -> tuple[str | None, str | None]:
+        """Types of the embedding and of the output layer; None for that of vectors. GGUF files have narrow ones.
+
+        >>> from iomodel.models.registry import model
+        >>> ReplicaWeights(model("llama-3-8b"), Layout(), weight_dtype="q4_K").tables
+        ('q4_K', 'q6_K')
+        """
+        if self.released:
+            return self.model.embedding_dtype, self.model.head_dtype
+        return ggml_tables(self.types.dense)
+
     def of_stage(self, layers: Iterable[DecoderLayer], place: int) -> int:
         """Compute the weights of the fullest rank of a stage, those of adapters included [B].
 
@@ -106,10 +118,10 @@ class ReplicaWeights:
         model, rest = self.model, self.types.rest
         rows = -(-model.vocab_size // self.layout.tensor_parallel)
         weights = Elements()
-        table = model.embedding_dtype if self.released else None
+        table, head = self.tables
+        table = head if model.tied_embeddings and not self.released else table
         weights[table or rest] += int(first) * rows * model.hidden_size
         if last and not (first and model.tied_embeddings):
-            head = model.head_dtype if self.released else None
             weights[head or rest] += rows * model.hidden_size
         weights[rest] += final_vectors(model, rows) * last + model.other_weights * first
         weights[rest] += sum(side.in_features * side.out_features * side.times for side in model.side) * first

@@ -38,6 +38,8 @@ GGML_BLOCKS: dict[str, tuple[int, int]] = {
 }
 """Weights and bytes of a block of each type of GGUF files, scales and minima included (ggml/src/ggml-common.h of
 llama.cpp)."""
+GGML_HEAD = "q6_K"
+"""Type of the output layer in files of narrower types (llama_tensor_get_type in src/llama-quant.cpp of llama.cpp)."""
 
 
 def _grouped(bits: int, group: int, zeros: bool) -> Fraction:
@@ -88,6 +90,17 @@ def known_dtype(name: object, field: str = "dtype") -> str:
     if isinstance(own := dtype_name(name), str) and own in WEIGHT_SIZE:
         return own
     raise UnknownNameError(field, name, WEIGHT_SIZE)
+
+
+def ggml_tables(dtype: str) -> tuple[str, str] | tuple[None, None]:
+    """Return the types of embedding and output layer in a GGUF file of matrices of this type; None for other types.
+
+    >>> ggml_tables("q4_K"), ggml_tables("q8_0"), ggml_tables("int4")
+    (('q4_K', 'q6_K'), ('q8_0', 'q8_0'), (None, None))
+    """
+    if dtype not in GGML_BLOCKS:
+        return None, None
+    return dtype, max(dtype, GGML_HEAD, key=WEIGHT_SIZE.__getitem__)
 
 
 def known_kv_dtype(name: object, field: str = "kv_dtype") -> str:

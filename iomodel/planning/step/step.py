@@ -42,6 +42,7 @@ from iomodel.planning.step.step_result import OUTPUT, StepPart, StepTime, part_o
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.dtypes import ggml_tables
 
 SERVED = 0.88
 """Rate of the products of a server over that of a product alone, at the limit of power for minutes [-]: of 0.85, 0.88,
@@ -329,8 +330,9 @@ def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
     ranks = at.layout.tensor_parallel
     yield at.rowwise(norm, "add_norm", at.hidden, rows=rows)
     vocabulary = -(-spec.vocab_size // ranks)
-    if spec.head_dtype is not None and at.released:
-        yield at.product(layer, at.linear(rows, at.hidden, vocabulary, weight_dtype=spec.head_dtype))
+    head = spec.head_dtype if at.released else ggml_tables(at.weight_dtype)[1]
+    if head is not None:
+        yield at.product(layer, at.linear(rows, at.hidden, vocabulary, weight_dtype=head))
     else:
         yield at.product(layer, at.wide(rows, at.hidden, vocabulary))
     if ranks > 1:
