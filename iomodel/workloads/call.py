@@ -149,11 +149,13 @@ class Call(Workload):
     @model_validator(mode="before")
     @classmethod
     def _spelled(cls, data: Any) -> Any:
-        """Replace None by the default in fields with a default taken from another field."""
+        """Replace None by the default in fields with a default taken from another field; heads share a latent."""
         if not isinstance(data, dict):
             return data
         if not data.keys() <= cls.__pydantic_fields__.keys():
             data = dict(cls.spelled_here(data))
+        if data.get("latent") is True and data.get("kv_heads") is None:
+            data = {**data, "kv_heads": 1}
         absent = [name for name in FOLLOWERS if name in data and data[name] is None]
         return {name: value for name, value in data.items() if name not in absent} if absent else data
 
