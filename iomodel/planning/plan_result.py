@@ -272,16 +272,29 @@ def _memory(plan: Plan) -> list[Row]:
         ("  overhead", gigabytes(fit.overhead)),
         *_shared(plan),
         ("  left for the KV cache", gigabytes(fit.left)),
-        (_token(fit.cache_ranks), f"{fit.token_bytes:,} B"),
+        (_token(fit.cache_ranks), f"{fit.token_bytes // fit.cache_ranks:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
         *token_rows(fit),
         ("requests that fit a replica", f"{fit.fits:,}"),
+        *_most(plan),
     ]
 
 
+def _most(plan: Plan) -> list[Row]:
+    """State the requests of all replicas, and the layout of these devices that holds more; none of a given batch."""
+    held = plan.replicas * plan.memory.fits
+    if plan.batch != plan.memory.fits or plan.count == 1:
+        return []
+    same = (other for other in plan.layouts if other.devices == plan.count)
+    most = max(same, key=lambda other: other.replicas * other.batch, default=None)
+    rows = [("requests that fit in all", f"{held:,}")] if plan.replicas > 1 else []
+    if most is not None and (more := most.replicas * most.batch) > held:
+        rows.append((f"  the most on these devices, in {layout_text(most.layout)}", f"{more:,}"))
+    return rows
+
+
 def _token(ranks: int) -> str:
-    where = "one device" if ranks == 1 else f"one device of {ranks} that divide the tokens"
-    return f"KV cache per token, on {where}"
+    return "KV cache per token, on one device" + (f", as {ranks} divide the tokens" if ranks > 1 else "")
 
 
 def _shared(plan: Plan) -> list[Row]:
