@@ -41,7 +41,7 @@ from iomodel.cli.shared_options import (
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.display import Table, group
 from iomodel.common.validation import as_integer
-from iomodel.errors import InputError, MissingRateError, UnknownNameError
+from iomodel.errors import InputError, MissingRateError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, SHAPES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
@@ -60,6 +60,8 @@ Compared = Annotated[
         show_default=False,
     ),
 ]
+CHECKED = ("device", "fits", "kernel", "tile and launch", "limited by")
+"""Columns of a tile on several devices."""
 MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
 """Options of `tiles` that a map of times takes."""
 PARAMETERS = "timing.parameters:Parameters"
@@ -210,7 +212,7 @@ def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
     return tile_times(algorithm, as_call(values.workload(arguments, algorithm)), **limits, **chosen)
 
 
-@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
+@with_options(WORKLOAD, [DEVICES, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def check(
     algorithm: Tiled,
     *,
@@ -220,20 +222,31 @@ def check(
     json: Json = False,
     **arguments: Any,
 ) -> int:
-    """Check whether a tile fits a device, and show the limiting resource and the occupancy.
+    """Check whether a tile fits a device, and show the limiting resource and the occupancy; or whether it fits several.
 
     Example:
       iomodel check flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64 --warps 4
     """
     from iomodel.studies.check import check as look
 
-    device = _device(arguments)
+    devices = devices_of(arguments)
+    if not devices:
+        require(arguments, ("hardware",))
     sizes, chosen = values.tiles(arguments), values.options(arguments)
     call: Any = values.workload(arguments, algorithm)
-    kernels = arguments["implementation"]
-    answer = look(algorithm, call, device, sizes, kernels, **chosen)
-    emit(answer, json, explained=True)
-    return int(fail and not answer.fits)
+    answers = [look(algorithm, call, device, sizes, arguments["implementation"], **chosen) for device in devices]
+    if len(answers) == 1:
+        emit(answers[0], json, explained=True)
+    elif json:
+        emit({"checks": [answer.to_dict() for answer in answers]}, json, kind="checks")
+    else:
+        emit(Table(f"{algorithm}: the tile on {len(answers)} devices", CHECKED, [_checked(each) for each in answers]))
+    return int(fail and not all(answer.fits for answer in answers))
+
+
+def _checked(answer: Any) -> tuple[str, ...]:
+    tiles = ", ".join(f"{name}={size}" for name, size in answer.tiles.items())
+    return answer.hardware, "yes" if answer.fits else "no", answer.implementation, tiles, answer.limited_by
 
 
 @with_options(WORKLOAD, [DEVICES], MEMORY, LIMITS, [IMPLEMENTATION], OBJECTIVE, [APPROXIMATE], ALGORITHM)
@@ -469,6 +482,8 @@ def judge(subject: Judged = "flash2", *, json: Json = False, **arguments: Any) -
     from iomodel.studies.judge import judge as run
     from iomodel.timing.parameters import Parameters
 
+    if Path(subject).suffix:
+        raise InputError(f"subject: {shown(subject)} cannot be read; allowed: an algorithm, or a file that is there")
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))

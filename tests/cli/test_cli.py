@@ -777,7 +777,7 @@ BAD = {
     f"cost flash2 {SHAPE} --kv-scales row": "kv_scales: ",
     f"cost flash2 {SHAPE} --kv-dtype fp9": "kv_dtype: 'fp9' is unknown; did you mean 'fp8'?",
     f"cost flash2 {SHAPE} --page-size 16 --direction backward": "page_size: given with direction backward",
-    f"cost flash2 {SHAPE} --latent --heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
+    f"cost flash2 {SHAPE} --latent --heads 2 --kv-heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
     f"cost flash2 {SHAPE} --bias=yes": "Option '--bias' does not take a value",
     f"cost flash2 {SHAPE} --no-bias": "--no-bias: no option of iomodel ",
     f"cost flash2 {SHAPE} --mask documents": "document_lengths: not given, but required by --mask documents",

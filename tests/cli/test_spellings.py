@@ -112,7 +112,6 @@ HINTED = {
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",
     f"tiles flash2 {CALL} {H100} --dtype fp4": "kv_dtype",
     f"cost flash2 {CALL} --dtype bfloat17": "did you mean 'bf16'?",
-    f"check flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
     f"step llama-3-8b {H100} --prompt 2048": "did you mean --q-len?",
@@ -201,7 +200,7 @@ HINTED = {
     "cost gemm --k 1024": "did you mean --in-features?",
     f"cost flash2 {CALL} --block-m 64": "'block_m' is unknown; did you mean 'block_q'?",
     f"cost flash2 {CALL} --block-n 64": "'block_n' is unknown; did you mean 'block_kv'?",
-    f"fleet llama-3-8b --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you mean 's'?",
+    f"fleet llama-3-8b {H100} --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you mean 's'?",
     f"tiles flash2 {CALL} --sram-bytes 100kilobytes": "did you mean 'KiB'?",
     f"plan llama-3-8b {H100} {LOAD} --memory-utilization 90": "at most 1, such as 0.9",
     f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",
@@ -219,7 +218,7 @@ HINTED = {
     "cost gemm --tiles 1x2x3x4": "as 128x256x64 for --block-m and --block-n and --block-k",
     f"cost split_kv {CALL} --scale-dtype fp16": "did you mean --kv-scales?",
     f"fleet llama-3-8b {H100} {LOAD} --load 500rpx --ttft 1 --tpot 1": "such as 500",
-    f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
+    f"plan llama-3-8b {H100} {H100}": "allowed: once; tiles, check, estimate, compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
 
