@@ -274,7 +274,7 @@ def _memory(plan: Plan) -> list[Row]:
         ("  left for the KV cache", gigabytes(fit.left)),
         (_token(fit.cache_ranks), f"{fit.token_bytes // fit.cache_ranks:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
-        *token_rows(fit),
+        *token_rows(fit, plan.prompt + plan.output),
         ("requests that fit a replica", f"{fit.fits:,}"),
         *_most(plan),
     ]
