@@ -76,7 +76,7 @@ Judged = Annotated[
         autocompletion=algorithm_names,
     ),
 ]
-LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch")
+LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch dirty_l2 warm_l2")
 TRACE = "studies.trace.trace:trace"
 SHOWN = 20
 TRACED = [

@@ -150,7 +150,10 @@ def simulate(
         latency=percentiles(latency),
         **totals._asdict(),
         assumed=(*ignored, *turns.notes, *_lengths(turns), *_assumed(host, served), *assumed),
-        notes=(*served.model.notes, *_overload(arriving.load, len(need) / totals.seconds, totals.largest_batch >= limit)),
+        notes=(
+            *served.model.notes,
+            *_overload(arriving.load, len(need) / totals.seconds, totals.largest_batch >= limit),
+        ),
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
         lora=served.lora,
