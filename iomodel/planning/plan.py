@@ -120,6 +120,7 @@ def plan(
         "crossover_context": lambda _: _crossover(served, device, reached.batch),
         "batches": lambda _: _batches(served, device, reached),
         "better": lambda _: None if options else _better(served, device, wanted, reached),
+        "ttft_uncached": lambda _: _uncached(served, device),
     }
     return Plan.deferring(
         later,
@@ -194,6 +195,11 @@ def _assumed(wanted: Wanted) -> tuple[str, ...]:
             "requests arrive evenly; at random arrivals fleet needs more devices, and takes the least TPOT of as many",
         )
     return ()
+
+
+def _uncached(service: Service, device: Hardware) -> float | None:
+    """Return the time to the first token of a request alone whose prompt is in no cache; None without a cache [s]."""
+    return None if service.prefix_cache is None else figures(replace(service, prefix_cache=None), device, 1).ttft_alone
 
 
 def _too_small(service: Service, device: Hardware, wanted: Wanted, layout: Layout | None) -> tuple[str, ...]:

@@ -76,6 +76,9 @@ class Plan(Deferred, Result, Tabular):
         Layouts of the search that hold the model and keep the targets, the best first; empty for a given layout.
     better : LayoutRate or None
         A layout of the same devices with a rate more than a tenth above that of the given one, if there is one.
+    ttft_uncached : float or None
+        Time to the first token of a request on an idle replica, none of whose tokens are cached; None without a prefix
+        cache [s].
     """
 
     derived = (
@@ -128,6 +131,7 @@ class Plan(Deferred, Result, Tabular):
     load: float | None = None
     layouts: tuple[LayoutRate, ...] = ()
     better: LayoutRate | None = field(default_factory=nothing)
+    ttft_uncached: float | None = field(default_factory=nothing)
 
     @property
     def batch(self) -> int:
@@ -337,6 +341,7 @@ def _times(plan: Plan) -> list[Row]:
     return [
         ("batch per replica", f"{reached.batch:,}"),
         (f"TTFT of one request alone, bound by {plan.prefill_bound}", seconds(reached.ttft_alone)),
+        *([] if plan.ttft_uncached is None else [("  of one without cached tokens", seconds(plan.ttft_uncached))]),
         (f"TTFT with {_clients(plan)}", seconds(reached.ttft)),
         *_interval(plan.ttft_interval),
         *_drafts(plan),
