@@ -379,6 +379,9 @@ def test_a_name_with_other_separators_is_the_listed_name(given_name, name):
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b", None),
         ("openai/gpt-oss-120b", "gpt-oss-120b", None),
         ("deepseek-r1", "deepseek-v3", None),
+        ("Qwen/Qwen3.8-27B-FP8", "qwen3.6-27b", "fp8"),
+        ("Qwen3.5-27B", "qwen3.6-27b", None),
+        ("Qwen/Qwen3.5-35B-A3B", "qwen3.6-35b-a3b", None),
     ],
 )
 def test_the_name_of_a_repository_states_the_type_of_its_weights(repository, name, dtype):
