@@ -18,8 +18,7 @@ def every_device(names: Iterable[str] | None = None) -> dict[str, Hardware]:
 
 def overview(names: Iterable[str] | None = None, notes: Sequence[str] = ()) -> Any:
     """Build a table of shipped devices, by default all, with notes below; unknown figures are left empty."""
-    columns = ("name", "device", ">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak")
-    columns = (*columns, ">ridge [FLOP/B]", ">units")
+    sizes = (">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">ridge [FLOP/B]", ">units")
     devices = every_device(names)
     simulated = sum(device.simulated for device in devices.values())
     real = len(devices) - simulated
@@ -27,7 +26,7 @@ def overview(names: Iterable[str] | None = None, notes: Sequence[str] = ()) -> A
         simulated
     )
     title = ", and ".join(parts)
-    return Table(title, columns, [_row(*item) for item in devices.items()], notes, extra=EXTRA)
+    return Table(title, ("name", "device", *sizes), [_row(*item) for item in devices.items()], notes, extra=EXTRA)
 
 
 def _row(name: str, device: Hardware) -> tuple[str, ...]:

@@ -330,7 +330,13 @@ def _written_back(result: Estimate) -> Iterator[str]:
         return
     extra = waits - result.streamed_bytes / rates.hbm
     if extra > MUCH * waits:
-        yield f"{1e6 * extra:,.1f} us of hbm write back what a benchmark left in the L2 (dirty_l2=0, as in a plan: none)"
+        left = "what a benchmark left in the L2 (dirty_l2=0, as in a plan: none)"
+        yield f"{1e6 * extra:,.1f} us of hbm write back {left}"
+
+
+def _assumed(result: Estimate) -> tuple[str, ...]:
+    notes = (_products(result), _idle(result), _written_back(result))
+    return (*_mask(result), *result.rates.assumed, *(note for group in notes for note in group))
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {
@@ -340,12 +346,6 @@ LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "dram_bytes": _dram_bytes,
     "l2_bytes": _l2_bytes,
     "lock_step_bytes": _lock_step_bytes,
-    "assumed": lambda result: (
-        *_mask(result),
-        *result.rates.assumed,
-        *_products(result),
-        *_idle(result),
-        *_written_back(result),
-    ),  # fmt: skip
+    "assumed": _assumed,
 }
 """Fields of an estimate that follow from other fields."""

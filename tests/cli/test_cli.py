@@ -1199,9 +1199,9 @@ def test_a_tile_is_checked_on_several_devices(run, sizes):
     assert found == [json.loads(each) for _, each, _ in alone]
     assert code == max(each for each, _, _ in alone) == int(not all(check["fits"] for check in found))
     table = run(f"{line.replace(' --json', '')} --hardware a100-sxm4-80gb --hardware h100-sxm5")[1]
-    assert [
-        line.split()[1] for line in table.splitlines() if line.startswith("  a100") or line.startswith("  h100")
-    ] == ["yes" if found[place]["fits"] else "no" for place in (0, 2)]
+    assert [line.split()[1] for line in table.splitlines() if line.startswith(("  a100", "  h100"))] == [
+        "yes" if found[place]["fits"] else "no" for place in (0, 2)
+    ]
 
 
 def test_several_devices_are_listed_with_their_ridge_points(run):

@@ -200,7 +200,8 @@ HINTED = {
     "cost gemm --k 1024": "did you mean --in-features?",
     f"cost flash2 {CALL} --block-m 64": "'block_m' is unknown; did you mean 'block_q'?",
     f"cost flash2 {CALL} --block-n 64": "'block_n' is unknown; did you mean 'block_kv'?",
-    f"fleet llama-3-8b {H100} --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you mean 's'?",
+    f"fleet llama-3-8b {H100} --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you "
+    "mean 's'?",
     f"tiles flash2 {CALL} --sram-bytes 100kilobytes": "did you mean 'KiB'?",
     f"plan llama-3-8b {H100} {LOAD} --memory-utilization 90": "at most 1, such as 0.9",
     f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",

@@ -548,7 +548,7 @@ def test_weights_by_the_name_of_a_gguf_file_have_narrow_tables(named, own):
 
 def test_requests_that_fit_in_all_and_the_layout_that_holds_most():
     """Eight devices as four replicas, or as one that holds more; a given layout has no other."""
-    asked = dict(count=8, weight_dtype="fp8", prompt=32000, output=768)
+    asked = {"count": 8, "weight_dtype": "fp8", "prompt": 32000, "output": 768}
     text = str(plan("llama-3.3-70b", "h100-sxm5", **asked))
     answer = plan("llama-3.3-70b", "h100-sxm5", **asked)
     most = max(each.replicas * each.batch for each in answer.layouts if each.devices == 8)
