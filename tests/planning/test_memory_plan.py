@@ -121,3 +121,15 @@ def test_tokens_of_requests_where_layers_share_blocks():
     assert int(found[1].replace(",", "")) >= 101_000 * hybrid.memory.fits > hybrid.memory.tokens
     plain = memory_plan("llama-3.1-8b", "h100-sxm5", prompt=100_000, output=1000, engine="vllm")
     assert "share blocks" not in str(plain)
+
+
+@pytest.mark.parametrize("name", ["apple-m1", "apple-m4-pro"])
+def test_a_machine_of_unknown_memory_is_told_what_holds_for_any(name):
+    """The weights, and the rate at which they can be read, as for the machine with its memory."""
+    asked = {"prompt": 512, "output": 128, "weight_dtype": "int4"}
+    with pytest.raises(IOModelError, match="memory.hbm.capacity") as refused:
+        plan("llama-3.2-3b", name, **asked)
+    known = memory_plan("llama-3.2-3b", f"{name} 16GB", **asked)
+    assert known.least_step is not None
+    assert f"weights take {known.memory.weights / 1e9:.2f} GB" in str(refused.value)
+    assert f"one request at most {1 / known.least_step:,.1f} tokens/s" in str(refused.value)
