@@ -221,8 +221,8 @@ def test_weights_in_other_types():
     assert sizes == sorted(sizes)
     with pytest.raises(UnknownNameError, match="dtype: 'fp4' is unknown"):
         llama.weight_bytes("fp4")
-    with pytest.raises(UnknownNameError, match="kv_dtype: 'mxfp8' is unknown"):
-        llama.kv_bytes(1, "mxfp8")
+    with pytest.raises(UnknownNameError, match="kv_dtype: 'nf4' is unknown"):
+        llama.kv_bytes(1, "nf4")
     with pytest.raises(InputError, match="context: -1 given"):
         llama.kv_bytes(-1)
 
