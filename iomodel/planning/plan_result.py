@@ -79,6 +79,9 @@ class Plan(Deferred, Result, Tabular):
     ttft_uncached : float or None
         Time to the first token of a request on an idle replica, none of whose tokens are cached; None without a prefix
         cache [s].
+    step_batch : int or None
+        Largest batch whose decode step alone, without the prefills of others between two steps, keeps the target of a
+        token; None without such a target [-].
     """
 
     derived = (
@@ -132,6 +135,7 @@ class Plan(Deferred, Result, Tabular):
     layouts: tuple[LayoutRate, ...] = ()
     better: LayoutRate | None = field(default_factory=nothing)
     ttft_uncached: float | None = field(default_factory=nothing)
+    step_batch: int | None = field(default_factory=nothing)
 
     @property
     def batch(self) -> int:
@@ -347,6 +351,7 @@ def _times(plan: Plan) -> list[Row]:
         *_drafts(plan),
         (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
         *_shares(plan.decode),
+        *([] if plan.step_batch is None else [("  within the target alone up to a batch of", f"{plan.step_batch:,}")]),
         (f"TPOT with {_clients(plan)}", "-" if reached.tpot is None else seconds(reached.tpot)),
         *_interval(plan.tpot_interval),
         (f"attention overtakes the products in time, decode step at batch {together:,}", context),

@@ -574,3 +574,16 @@ def test_types_of_other_libraries_are_those_of_this_one():
         asked = {name: theirs}, {name: own}
         assert len({plan("llama-3-8b", "h100-sxm5", **CHAT, **each).ttft for each in asked}) == 1
         assert len({step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=9, **each).seconds for each in asked}) == 1
+
+
+@pytest.mark.parametrize("tpot", [0.0085, 0.01, 0.02])
+def test_the_batch_whose_steps_alone_keep_a_target(tpot):
+    """At least that whose tokens keep it among the prefills of others, and one more keeps it not."""
+    asked = {"prompt": 2000, "output": 96}
+    answer = plan("llama-3.1-8b", "h100-sxm5", tpot=tpot, **asked)
+    most = answer.step_batch
+    assert most is not None
+    assert most >= answer.batch
+    steps = [plan("llama-3.1-8b", "h100-sxm5", batch=batch, **asked).figures.step for batch in (most, most + 1)]
+    assert steps[0] <= tpot < steps[1]
+    assert plan("llama-3.1-8b", "h100-sxm5", **asked).step_batch is None
