@@ -324,6 +324,8 @@ def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
         "kv_bytes": free.kv_bytes,
         "beside": dict(free.beside),
         "useful_flops": free.useful_flops,
+        "least_flops": free.least_flops,
+        "exact_flops": free.exact_flops,
         "intensity": free.intensity,
     }
     moved = {"visible_pairs": free.visible_pairs, "reads": dict(free.reads), "writes": dict(free.writes)}
@@ -341,6 +343,10 @@ def _shown(algorithm: str, free: WithoutTiles) -> Table:
     if free.useful_flops is not None:
         rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))
         rows.append(("intensity at compulsory traffic", f"{free.intensity:,.4g}", "FLOP/B"))
+    if free.least_flops is not None:
+        rows.append(("FLOPs with tiles of one row", f"{free.least_flops:,}", "FLOP"))
+    if free.share_of_exact is not None:
+        rows.append(("  of those of exact attention", f"{100 * free.share_of_exact:.2f}", "%"))
     rows += [] if free.visible_pairs is None else [("visible pairs", f"{free.visible_pairs:,}", "-")]
     moved = {"reads": free.reads, "writes": free.writes}
     counts = [((side, name), count) for side, each in moved.items() for name, count in each.items() if count]
