@@ -802,7 +802,7 @@ BAD = {
     "cost flash2 --head-dim 8 --q-lens '4 5 6'": "q_lens: '4 5 6' given as entry 1; allowed: one number, or a pair",
     "cost flash2 --head-dim 8 --q-lens '4 5' --kv-lens 6": "kv_lens: given with pairs in q_lens; allowed: one",
     "cost flash2 --head-dim 8 --q-lens 4,5 --kv-lens 6": "kv_lens: 1 lengths given, for 2 in q_lens",
-    "cost flash2 --head-dim 8 --q-lens 4,0": "q_lens: ",
+    "cost flash2 --head-dim 8 --q-lens 0,0": "q_lens: ",
     "cost flash2 --head-dim 8 --q-lens 4 --q-len 4": "q_len: given with q_lens; allowed: --q-lens and --kv-lens",
     "cost flash2 --head-dim 8 --q-lens 4 --batch 4": "batch: given with q_lens; allowed: --q-lens and --kv-lens",
     "cost flash2 --head-dim 8 --q-len 4 --kv-lens 4": "kv_lens: given without q_lens; allowed: only with --q-lens",
