@@ -128,8 +128,8 @@ def test_a_machine_of_unknown_memory_is_told_what_holds_for_any(name):
     """The weights, and the rate at which they can be read, as for the machine with its memory."""
     asked = {"prompt": 512, "output": 128, "weight_dtype": "int4"}
     with pytest.raises(IOModelError, match=r"memory\.hbm\.capacity") as refused:
-        plan("llama-3.2-3b", name, **asked)
-    known = memory_plan("llama-3.2-3b", f"{name} 16GB", **asked)
+        plan("llama-3.1-8b", name, **asked)
+    known = memory_plan("llama-3.1-8b", f"{name} 16GB", **asked)
     assert known.least_step is not None
     assert f"weights take {known.memory.weights / 1e9:.2f} GB" in str(refused.value)
     assert f"one request at most {1 / known.least_step:,.1f} tokens/s" in str(refused.value)
