@@ -41,7 +41,7 @@ from iomodel.cli.shared_options import (
 from iomodel.cli.signature import option, several, switch, with_options
 from iomodel.common.display import Table, group
 from iomodel.common.validation import as_integer
-from iomodel.errors import InputError, MissingRateError, UnknownNameError
+from iomodel.errors import InputError, MissingRateError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, SHAPES
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
@@ -60,6 +60,8 @@ Compared = Annotated[
         show_default=False,
     ),
 ]
+CHECKED = ("device", "fits", "kernel", "tile and launch", "limited by")
+"""Columns of a tile on several devices."""
 MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
 """Options of `tiles` that a map of times takes."""
 PARAMETERS = "timing.parameters:Parameters"
@@ -74,7 +76,7 @@ Judged = Annotated[
         autocompletion=algorithm_names,
     ),
 ]
-LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch")
+LAUNCHES = of(PARAMETERS, "Time", "host_launch kernel_launch dirty_l2 warm_l2")
 TRACE = "studies.trace.trace:trace"
 SHOWN = 20
 TRACED = [
@@ -210,7 +212,7 @@ def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
     return tile_times(algorithm, as_call(values.workload(arguments, algorithm)), **limits, **chosen)
 
 
-@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
+@with_options(WORKLOAD, [DEVICES, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def check(
     algorithm: Tiled,
     *,
@@ -220,20 +222,31 @@ def check(
     json: Json = False,
     **arguments: Any,
 ) -> int:
-    """Check whether a tile fits a device, and show the limiting resource and the occupancy.
+    """Check whether a tile fits a device, and show the limiting resource and the occupancy; or whether it fits several.
 
     Example:
       iomodel check flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64 --warps 4
     """
     from iomodel.studies.check import check as look
 
-    device = _device(arguments)
+    devices = devices_of(arguments)
+    if not devices:
+        require(arguments, ("hardware",))
     sizes, chosen = values.tiles(arguments), values.options(arguments)
     call: Any = values.workload(arguments, algorithm)
-    kernels = arguments["implementation"]
-    answer = look(algorithm, call, device, sizes, kernels, **chosen)
-    emit(answer, json, explained=True)
-    return int(fail and not answer.fits)
+    answers = [look(algorithm, call, device, sizes, arguments["implementation"], **chosen) for device in devices]
+    if len(answers) == 1:
+        emit(answers[0], json, explained=True)
+    elif json:
+        emit({"checks": [answer.to_dict() for answer in answers]}, json, kind="checks")
+    else:
+        emit(Table(f"{algorithm}: the tile on {len(answers)} devices", CHECKED, [_checked(each) for each in answers]))
+    return int(fail and not all(answer.fits for answer in answers))
+
+
+def _checked(answer: Any) -> tuple[str, ...]:
+    tiles = ", ".join(f"{name}={size}" for name, size in answer.tiles.items())
+    return answer.hardware, "yes" if answer.fits else "no", answer.implementation, tiles, answer.limited_by
 
 
 @with_options(WORKLOAD, [DEVICES], MEMORY, LIMITS, [IMPLEMENTATION], OBJECTIVE, [APPROXIMATE], ALGORITHM)
@@ -311,6 +324,8 @@ def _plain(algorithm: str, free: WithoutTiles) -> dict[str, Any]:
         "kv_bytes": free.kv_bytes,
         "beside": dict(free.beside),
         "useful_flops": free.useful_flops,
+        "least_flops": free.least_flops,
+        "exact_flops": free.exact_flops,
         "intensity": free.intensity,
     }
     moved = {"visible_pairs": free.visible_pairs, "reads": dict(free.reads), "writes": dict(free.writes)}
@@ -328,6 +343,10 @@ def _shown(algorithm: str, free: WithoutTiles) -> Table:
     if free.useful_flops is not None:
         rows.append(("FLOPs that the call needs", f"{free.useful_flops:,}", "FLOP"))
         rows.append(("intensity at compulsory traffic", f"{free.intensity:,.4g}", "FLOP/B"))
+    if free.least_flops is not None:
+        rows.append(("FLOPs with tiles of one row", f"{free.least_flops:,}", "FLOP"))
+    if free.share_of_exact is not None:
+        rows.append(("  of those of exact attention", f"{100 * free.share_of_exact:.2f}", "%"))
     rows += [] if free.visible_pairs is None else [("visible pairs", f"{free.visible_pairs:,}", "-")]
     moved = {"reads": free.reads, "writes": free.writes}
     counts = [((side, name), count) for side, each in moved.items() for name, count in each.items() if count]
@@ -469,6 +488,8 @@ def judge(subject: Judged = "flash2", *, json: Json = False, **arguments: Any) -
     from iomodel.studies.judge import judge as run
     from iomodel.timing.parameters import Parameters
 
+    if Path(subject).suffix:
+        raise InputError(f"subject: {shown(subject)} cannot be read; allowed: an algorithm, or a file that is there")
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
     parameters = Parameters(**given(arguments, PARAMETERS))

@@ -71,30 +71,32 @@ def algorithms(*, json: Json = False) -> None:
 
 
 def hardware(
-    name: Annotated[
-        str | None,
+    names: Annotated[
+        list[str] | None,
         typer.Argument(
-            help="A device, its YAML file, or the first word of its name; all devices by default.",
+            help="A device, its YAML file, or the first word of its name; several are listed, by default all.",
             autocompletion=list_hardware,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the figures of a device with their sources, or list devices: all, or those of a family, such as h100.
+    """Show the figures of a device with their sources, or list devices: all, several, or a family, such as h100.
 
     Example:
       iomodel hardware h100-sxm5
     """
     from iomodel.devices.overview import every_device, overview
 
-    names = None if name is None else family_of(name, _real(name))
-    if name is not None and not names:
+    name = names[0] if names and len(names) == 1 else None
+    listed = [find_hardware(each).id or each for each in names] if names and name is None else None
+    listed = listed if name is None else family_of(name, _real(name))
+    if name is not None and not listed:
         device = find_hardware(name)
         emit(_figures(device) if json else device, json)
     elif json:
-        emit({device: _figures(entry) for device, entry in every_device(names).items()}, json)
+        emit({device: _figures(entry) for device, entry in every_device(listed).items()}, json)
     else:
-        emit(overview(names, () if name is None else _taken(name)))
+        emit(overview(listed, () if name is None else _taken(name)))
 
 
 def _figures(device: Hardware) -> dict[str, Any]:

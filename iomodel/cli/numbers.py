@@ -12,6 +12,8 @@ from iomodel.common.units import UnitKind
 from iomodel.errors import InputError, shown
 
 _DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
+THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
+"""An integer with points between its thousands, as in German."""
 LARGEST_TEXT = 64 * 2**20
 """Largest file of lengths or blocks, far above useful sizes [B]."""
 
@@ -34,7 +36,11 @@ def integer(field: str, text: str) -> int:
 
 
 def _nearest(text: str) -> str:
-    """Suggest the likely meaning: 8192.0, 8,192 and 8e3 are themselves."""
+    """Suggest the likely meaning: 8192.0, 8,192 and 8e3 are themselves, 8.192 may be, and auto is no option at all."""
+    if text.lower() in ("auto", "default", "none"):
+        return "; for its default, leave the option out"
+    if THOUSANDS.fullmatch(text):
+        return f", such as {text.replace('.', '')}"
     cleaned = re.sub(r"[,_' ]", "", text)
     try:
         return f", such as {BYTES.number(cleaned + 'B')}"

@@ -178,7 +178,7 @@ def fleet(
     Example:
       iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
     """
-    require(arguments, ("prompt", "output", "ttft", "tpot"))
+    require({**arguments, "hardware": hardware or price}, ("hardware", "prompt", "output", "ttft", "tpot"))
     prices = _price_table(price, hardware)
     result = _answer(FLEET, model, hardware or None, price=prices, **_asked(arguments, FLEET))
     if arguments["emit"] is None:
@@ -208,7 +208,7 @@ def pareto(
     Example:
       iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --replica-devices 2 --tpot 20ms
     """
-    require(arguments, ("prompt", "output"))
+    require({**arguments, "hardware": hardware or price}, ("hardware", "prompt", "output"))
     target, prices = _target(arguments), _price_table(price, hardware)
     result = _answer(PARETO, model, hardware or None, price=prices, **_asked(arguments, PARETO))
     if target is not None:

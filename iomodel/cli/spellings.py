@@ -148,5 +148,9 @@ def check_once(order: Iterable[Any]) -> None:
     """Raise InputError for an option that is given twice, of which the parser would keep the last value."""
     for parameter, times in Counter(order).items():
         if times > 1 and getattr(parameter, "multiple", True) is False and not parameter.is_flag:
-            several = "; compare, fleet and pareto take several" if parameter.name == "hardware" else ""
+            several = (
+                "; tiles, check, estimate, compare, fleet and pareto take several"
+                if parameter.name == "hardware"
+                else ""
+            )
             raise InputError(f"{parameter.name}: given {times} times; allowed: once{several}")

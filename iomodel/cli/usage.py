@@ -72,7 +72,8 @@ def _unknown_option(option: str, context: Any) -> str:
     known = [form.lstrip("-") for form in forms(parameters)]
     likely = meant(name, [other.replace("-", "_") for other in known])
     if likely:
-        return f"no option of {context.command_path}; did you mean {_options(likely)}?"
+        why = f" {absence(name)};" if absence(name) else ""
+        return f"no option of {context.command_path}; did you mean {_options(likely)}?{why}"
     valued = [f"{taker.opts[0]} {name}" for taker in parameters if name in _values(taker, context)]
     if valued:
         return f"no option of {context.command_path}; did you mean {' or '.join(valued[:2])}?"

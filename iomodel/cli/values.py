@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from inspect import Parameter
 from typing import Any
 
+import typer
+
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.documented import given
@@ -133,6 +135,11 @@ def _call(arguments: Arguments, algorithm: str | None = None) -> Attention | Var
         if keys is not None:
             raise InputError("kv_lens: given with pairs in q_lens; allowed: one of the two")
         keys = integers("kv_lens", arguments["kv_lens"])
+    asking = [place for place, length in enumerate(queries) if length]
+    if 0 < len(asking) < len(queries) and (keys is None or len(keys) == len(queries)):  # as VarlenAttention.of_offsets
+        none = len(queries) - len(asking)
+        typer.echo(f"note: q_lens: {none:,} of {len(queries):,} sequences without a query left out", err=True)
+        queries, keys = [queries[place] for place in asking], keys and [keys[place] for place in asking]
     return VarlenAttention(**fields, q_lens=queries, **({} if keys is None else {"kv_lens": keys}))
 
 

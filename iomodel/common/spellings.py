@@ -14,6 +14,8 @@ DTYPES: Mapping[str, str] = {
     "float8_e5m2fnuz": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
 }  # fmt: skip
 """Types of elements as NumPy, PyTorch, ml_dtypes and the engines name them, with the name of this library."""
+BLOCKS = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl")
+"""Types of caches of llama.cpp, whose names it writes in large letters too."""
 
 
 def dtype_name(value: Any) -> Any:
@@ -22,10 +24,12 @@ def dtype_name(value: Any) -> Any:
     >>> import numpy
     >>> dtype_name("float16"), dtype_name("torch.bfloat16"), dtype_name(numpy.dtype("float32")), dtype_name(numpy.int8)
     ('fp16', 'bf16', 'fp32', 'int8')
+    >>> dtype_name("Q8_0")
+    'q8_0'
     """
     text = value if isinstance(value, str) else _foreign(value)
     name = text.removeprefix("torch.") if isinstance(text, str) else None
-    return value if name is None else DTYPES.get(name, name)
+    return value if name is None else DTYPES.get(name, name.lower() if name.lower() in BLOCKS else name)
 
 
 def _foreign(value: Any) -> str | None:

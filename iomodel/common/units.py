@@ -29,11 +29,14 @@ _WORDS = {
     **dict.fromkeys(("m", "megabytes"), "MB"), **dict.fromkeys(("g", "gigabytes"), "GB"),
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"), "usec": "us", "microseconds": "us",
     **dict.fromkeys(("msec", "msecs", "millisecond", "milliseconds"), "ms"),
+    "ko": "kB", "mo": "MB", "go": "GB", "to": "TB", "kio": "KiB", "mio": "MiB", "gio": "GiB", "tio": "TiB",
     **dict.fromkeys(("gbps", "gb/sec"), "GB/s"), **dict.fromkeys(("tbps", "tb/sec"), "TB/s"), "tflops": "TFLOP/s",
 }  # fmt: skip
 """Units in other words, each with the one that is probably meant."""
 _BITS = re.compile(r"[kMGT]?b(?:ps|/s|it/s)")
 _NUMBER = r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?"
+_COMMA = re.compile(r"\s*(\d{1,40}),(\d{1,40})\s*([A-Za-zµ/]{0,9})\s*", re.ASCII)
+"""A number with a decimal comma, or with a comma between thousands."""
 _TEXT = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµ].*?)?\s*", re.ASCII)
 
 
@@ -45,6 +48,19 @@ def factors(unit: str) -> dict[str, Fraction]:
     """
     scaled = {prefix + unit: Fraction(factor) for prefix, factor in _PREFIXES.get(unit, {}).items()}
     return {unit: Fraction(1), **scaled}
+
+
+def _pointed(text: str) -> str:
+    """Write a number with a comma as it is read; empty for other text. Three digits behind it are thousands.
+
+    >>> _pointed("0,5s"), _pointed("2,048 B"), _pointed("much")
+    ("'0.5s'", "'2048B'", '')
+    """
+    match = _COMMA.fullmatch(text) if len(text) <= 100 else None
+    if match is None:
+        return ""
+    whole, part, unit = match.groups()
+    return f"'{whole}{'' if len(part) == 3 else '.'}{part}{unit}'"
 
 
 class UnitKind(NamedTuple):
@@ -72,7 +88,7 @@ class UnitKind(NamedTuple):
         if isinstance(raw, str):
             match = _TEXT.fullmatch(raw) if len(raw) <= 100 else None
             if not match or (match[2] and unit is not None):
-                raise ValueError(f"{shown(raw)} is not a number; write {self.example}")
+                raise ValueError(f"{shown(raw)} is not a number; write {_pointed(raw) or self.example}")
             raw, unit = Fraction(match[1]), match[2] if match[2] else unit
         elif isinstance(raw, bool) or not (isinstance(raw, float) or hasattr(raw, "__index__")):
             raise ValueError(f"a number is needed, given {shown(raw)}; write {self.example}")

@@ -13,7 +13,9 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import Bound, compulsory, visible_pairs
 from iomodel.counting.compiled_algorithm import Formulas
+from iomodel.counting.cost import cost
 from iomodel.counting.kinds import FormulaKind
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import FOLLOWS
 from iomodel.workloads.call import Call
@@ -42,6 +44,11 @@ class WithoutTiles:
         Matrix FLOPs of the visible pairs [FLOP]; None where a tile decides them.
     visible_pairs : int or None
         Pairs of a query and a key that it sees, over all batches and heads [-]; None but for attention.
+    least_flops : int or None
+        Matrix FLOPs of an approximation with tiles of one row, which compute no pair that its choice leaves out [FLOP];
+        None where no tile decides them.
+    exact_flops : int or None
+        Matrix FLOPs of exact attention on the visible pairs, forward [FLOP]; None but for approximations.
     reads, writes : mapping of tensor name to int
         HBM accesses of each tensor of which no tile decides them [elements].
     element_bytes : mapping of (side, tensor name) to Fraction
@@ -55,10 +62,18 @@ class WithoutTiles:
     beside: Mapping[str, int]
     useful_flops: int | None
     visible_pairs: int | None
+    least_flops: int | None
+    exact_flops: int | None
     reads: Mapping[str, int]
     writes: Mapping[str, int]
     element_bytes: Mapping[tuple[str, str], Fraction]
     tiles: tuple[str, ...]
+
+    @property
+    def share_of_exact(self) -> float | None:
+        """FLOPs of an approximation over those of exact attention on the visible pairs [-]; None for other calls."""
+        own = self.least_flops if self.useful_flops is None else self.useful_flops
+        return own / self.exact_flops if own is not None and self.exact_flops else None
 
     @property
     def intensity(self) -> float | None:
@@ -87,11 +102,31 @@ def without_tiles(algorithm: AlgorithmLike, workload: Workload, **options: Any) 
         beside=_beside(bound),
         useful_flops=free.get(USEFUL),
         visible_pairs=visible_pairs(workload),
+        least_flops=_of_single_rows(bound, workload, options) if free.get(USEFUL) is None else None,
+        exact_flops=_exact(bound),
         reads=reads,
         writes=writes,
         element_bytes=FrozenDict(bound.element_bytes),
         tiles=tiles,
     )
+
+
+def _of_single_rows(bound: BoundCall, workload: Workload, options: Mapping[str, Any]) -> int | None:
+    """Count the matrix FLOPs of an approximation with tiles of one row; None where such tiles are refused."""
+    if not bound.algorithm.approximates:
+        return None
+    try:
+        return cost(bound.algorithm, workload, dict.fromkeys(bound.tiles, 1), **options).flops
+    except InputError:
+        return None
+
+
+def _exact(bound: BoundCall) -> int | None:
+    """Count the matrix FLOPs of exact attention in place of an approximation; None for any other call."""
+    call = bound.workload
+    if not bound.algorithm.approximates or not isinstance(call, Call) or call.direction != "forward":
+        return None
+    return 2 * (visible_pairs(bound.workload) or 0) * (call.head_dim + call.value_dim)
 
 
 def inputs_beside(algorithm: AlgorithmLike, workload: Workload, **options: Any) -> Mapping[str, int]:

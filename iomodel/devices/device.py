@@ -31,7 +31,10 @@ from iomodel.devices.device_fields import Board, Compute, Interconnect, Limits, 
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
 from iomodel.errors import AmbiguousNameError, InputError, SpecError, UnknownNameError, shown, shown_name
 
-LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"
+LISTING = (
+    "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file: name, memory and peak of another "
+    "device, as docs/hardware.md describes"
+)
 """Listings of the names of devices, for messages."""
 SCHEMA = 1
 """Schema version of the hardware files that this package reads."""

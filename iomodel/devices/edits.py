@@ -33,7 +33,7 @@ def figure(device: Hardware, path: str, needed_for: str) -> float:
 
 def _stated(device: Hardware) -> str:
     """Return how to state the memory of a machine that a GPU shares."""
-    return f"; allowed: that of the machine behind the name, as '{device.id} 64GB' for 64 GB" if device.id else ""
+    return f"; allowed: that of the machine behind the name, as '{device.id} 64GB' if it has 64 GB" if device.id else ""
 
 
 @per_device

@@ -8,7 +8,7 @@ from typing import Any
 from iomodel.common.display import Table
 from iomodel.devices.device import Hardware, hardware, list_hardware
 
-EXTRA = ("bf16 or fp16 peak", "HBM bandwidth", "HBM", "SRAM per block", "units", "device")
+EXTRA = ("bf16 or fp16 peak", "HBM bandwidth", "HBM", "ridge [FLOP/B]", "SRAM per block", "units", "device")
 
 
 def every_device(names: Iterable[str] | None = None) -> dict[str, Hardware]:
@@ -18,7 +18,7 @@ def every_device(names: Iterable[str] | None = None) -> dict[str, Hardware]:
 
 def overview(names: Iterable[str] | None = None, notes: Sequence[str] = ()) -> Any:
     """Build a table of shipped devices, by default all, with notes below; unknown figures are left empty."""
-    columns = ("name", "device", ">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">units")
+    sizes = (">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">ridge [FLOP/B]", ">units")
     devices = every_device(names)
     simulated = sum(device.simulated for device in devices.values())
     real = len(devices) - simulated
@@ -26,7 +26,7 @@ def overview(names: Iterable[str] | None = None, notes: Sequence[str] = ()) -> A
         simulated
     )
     title = ", and ".join(parts)
-    return Table(title, columns, [_row(*item) for item in devices.items()], notes, extra=EXTRA)
+    return Table(title, ("name", "device", *sizes), [_row(*item) for item in devices.items()], notes, extra=EXTRA)
 
 
 def _row(name: str, device: Hardware) -> tuple[str, ...]:
@@ -36,6 +36,7 @@ def _row(name: str, device: Hardware) -> tuple[str, ...]:
         memory.hbm.capacity,
         memory.hbm.bandwidth,
         compute.peak.bf16 or compute.peak.fp16,
+        f"{ridge:,.1f}" if (ridge := device.ridge.get("bf16") or device.ridge.get("fp16")) else None,
         compute.units,
     )
     return name, device.name, *("" if figure is None else str(figure) for figure in figures)

@@ -65,6 +65,9 @@ def model_table(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = 
         )
     if counts["state_bytes"]:
         rows.append(("state of a sequence", f"{counts['state_bytes']:,}", "B"))
+        equal = -(-counts["state_bytes"] // each) if each else 0
+        if equal and spec.kv_bytes(equal, kv_dtype) + spec.index_bytes(equal, kv_dtype) == equal * each:  # no window
+            rows.append(("  the context whose KV cache is as large", f"{equal:,}", "tokens"))
     if spec.kv_dtype is not None:
         rows.append(("recommended type of the cache", spec.kv_dtype, ""))
     rows += [("note", note, "") for note in spec.notes]

@@ -78,6 +78,9 @@ SAME_SHAPE = {
     "qwen3-coder-30b-a3b": "qwen3-30b-a3b",
     "qwen3-coder-480b": "qwen3-480b-a35b",
     "qwen3-coder-480b-a35b": "qwen3-480b-a35b",
+    "qwen3.5-27b": "qwen3.6-27b",
+    "qwen3.8-27b": "qwen3.6-27b",
+    "qwen3.5-35b-a3b": "qwen3.6-35b-a3b",
     "llama-4-scout-17b-16e": "llama-4-scout",
     "llama-4-maverick-17b-128e": "llama-4-maverick",
 }

@@ -32,7 +32,8 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
     if isfinite(number) and (0 < number <= most or (zero and number == 0)):
         return number
     allowed = "a number from 0" if zero else "a number above 0,"
-    digits = re.search(r"\d+(\.\d+)?", value) if isinstance(value, str) else None
+    text = re.sub(r"(\d),(\d)", r"\1.\2", value) if isinstance(value, str) else ""  # a decimal comma
+    digits = re.search(r"\d+(\.\d+)?", text)
     near = f", such as {digits[0]}" if digits else ""
     raise InputError(f"{name}: {shown(value)} given; allowed: {allowed} {'to' if zero else 'at most'} {most:g}{near}")
 

@@ -86,12 +86,18 @@ def log_lines(fit: Fit, engine: Engine | None, length: int) -> tuple[str, ...]:
     return tuple(written)
 
 
-def token_rows(fit: Fit) -> list[tuple[str, str]]:
-    """Write the tokens of cache that fit, and those over the interval of the overhead that an engine takes."""
+def token_rows(fit: Fit, length: int) -> list[tuple[str, str]]:
+    """Write the tokens of cache that fit, and those over the interval of the overhead that an engine takes.
+
+    Where layers of several kinds share blocks, an even share of the blocks says little about requests of a length.
+    """
     rows = [("tokens of cache that fit", f"{fit.tokens:,}")]
     if fit.tokens_interval is not None:
         low, high = fit.tokens_interval
         rows.append(("  over the interval of the overhead, graphs included", f"{low:,} to {high:,}"))
+    if fit.block_groups > 1 and fit.concurrency is not None:
+        held = int(max(fit.fits, fit.concurrency) / fit.groups * length)
+        rows.append((f"  of requests of {length:,} tokens, as layers share blocks", f"{held:,}"))
     return rows
 
 

@@ -96,7 +96,7 @@ class MemoryPlan(Result):
             *(size_row(f"  {part.name}", part.bytes) for part in fit.parts),
             ("cache per token, on one device", f"{fit.token_bytes:,} B", ""),
             ("cache per request, on one device", f"{fit.request_bytes:,} B", ""),
-            *((*row, "") for row in token_rows(fit)),
+            *((*row, "") for row in token_rows(fit, self.prompt + self.output)),
             (f"requests of {self.prompt + self.output:,} tokens that fit a replica", f"{fit.fits:,}", ""),
         ]
         if self.least_step is not None and self.missing:

@@ -14,7 +14,7 @@ from iomodel.errors import InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.checked_numbers import as_price, as_real, as_targets
-from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, rated, unkept
+from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, largest, rated, unkept
 from iomodel.planning.layouts import check_count, no_room, too_small
 from iomodel.planning.plan_result import Plan
 from iomodel.planning.replica_figures import Figures, figures
@@ -120,6 +120,8 @@ def plan(
         "crossover_context": lambda _: _crossover(served, device, reached.batch),
         "batches": lambda _: _batches(served, device, reached),
         "better": lambda _: None if options else _better(served, device, wanted, reached),
+        "ttft_uncached": lambda _: _uncached(served, device),
+        "step_batch": lambda _: _step_batch(served, device, wanted),
     }
     return Plan.deferring(
         later,
@@ -194,6 +196,19 @@ def _assumed(wanted: Wanted) -> tuple[str, ...]:
             "requests arrive evenly; at random arrivals fleet needs more devices, and takes the least TPOT of as many",
         )
     return ()
+
+
+def _step_batch(service: Service, device: Hardware, wanted: Wanted) -> int | None:
+    """Return the largest batch whose decode step alone keeps the target of a token; None without a target [-]."""
+    target, fits = wanted.targets.get("tpot"), service.most_requests(device)
+    if target is None or wanted.batch is not None or wanted.clients is not None:
+        return None
+    return largest(1, fits, lambda batch: figures(service, device, batch).step <= target)
+
+
+def _uncached(service: Service, device: Hardware) -> float | None:
+    """Return the time to the first token of a request alone whose prompt is in no cache; None without a cache [s]."""
+    return None if service.prefix_cache is None else figures(replace(service, prefix_cache=None), device, 1).ttft_alone
 
 
 def _too_small(service: Service, device: Hardware, wanted: Wanted, layout: Layout | None) -> tuple[str, ...]:

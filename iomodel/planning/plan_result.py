@@ -76,6 +76,12 @@ class Plan(Deferred, Result, Tabular):
         Layouts of the search that hold the model and keep the targets, the best first; empty for a given layout.
     better : LayoutRate or None
         A layout of the same devices with a rate more than a tenth above that of the given one, if there is one.
+    ttft_uncached : float or None
+        Time to the first token of a request on an idle replica, none of whose tokens are cached; None without a prefix
+        cache [s].
+    step_batch : int or None
+        Largest batch whose decode step alone, without the prefills of others between two steps, keeps the target of a
+        token; None without such a target [-].
     """
 
     derived = (
@@ -128,6 +134,8 @@ class Plan(Deferred, Result, Tabular):
     load: float | None = None
     layouts: tuple[LayoutRate, ...] = ()
     better: LayoutRate | None = field(default_factory=nothing)
+    ttft_uncached: float | None = field(default_factory=nothing)
+    step_batch: int | None = field(default_factory=nothing)
 
     @property
     def batch(self) -> int:
@@ -272,16 +280,29 @@ def _memory(plan: Plan) -> list[Row]:
         ("  overhead", gigabytes(fit.overhead)),
         *_shared(plan),
         ("  left for the KV cache", gigabytes(fit.left)),
-        (_token(fit.cache_ranks), f"{fit.token_bytes:,} B"),
+        (_token(fit.cache_ranks), f"{fit.token_bytes // fit.cache_ranks:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
-        *token_rows(fit),
+        *token_rows(fit, plan.prompt + plan.output),
         ("requests that fit a replica", f"{fit.fits:,}"),
+        *_most(plan),
     ]
 
 
+def _most(plan: Plan) -> list[Row]:
+    """State the requests of all replicas, and the layout of these devices that holds more; none of a given batch."""
+    held = plan.replicas * plan.memory.fits
+    if plan.batch != plan.memory.fits or plan.count == 1:
+        return []
+    same = (other for other in plan.layouts if other.devices == plan.count)
+    most = max(same, key=lambda other: other.replicas * other.batch, default=None)
+    rows = [("requests that fit in all", f"{held:,}")] if plan.replicas > 1 else []
+    if most is not None and (more := most.replicas * most.batch) > held:
+        rows.append((f"  the most on these devices, in {layout_text(most.layout)}", f"{more:,}"))
+    return rows
+
+
 def _token(ranks: int) -> str:
-    where = "one device" if ranks == 1 else f"one device of {ranks} that divide the tokens"
-    return f"KV cache per token, on {where}"
+    return "KV cache per token, on one device" + (f", as {ranks} divide the tokens" if ranks > 1 else "")
 
 
 def _shared(plan: Plan) -> list[Row]:
@@ -324,11 +345,13 @@ def _times(plan: Plan) -> list[Row]:
     return [
         ("batch per replica", f"{reached.batch:,}"),
         (f"TTFT of one request alone, bound by {plan.prefill_bound}", seconds(reached.ttft_alone)),
+        *([] if plan.ttft_uncached is None else [("  of one without cached tokens", seconds(plan.ttft_uncached))]),
         (f"TTFT with {_clients(plan)}", seconds(reached.ttft)),
         *_interval(plan.ttft_interval),
         *_drafts(plan),
         (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
         *_shares(plan.decode),
+        *([] if plan.step_batch is None else [("  within the target alone up to a batch of", f"{plan.step_batch:,}")]),
         (f"TPOT with {_clients(plan)}", "-" if reached.tpot is None else seconds(reached.tpot)),
         *_interval(plan.tpot_interval),
         (f"attention overtakes the products in time, decode step at batch {together:,}", context),

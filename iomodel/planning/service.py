@@ -16,7 +16,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
-from iomodel.errors import InputError, shown, shown_name
+from iomodel.errors import InputError, SpecError, shown, shown_name
 from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.file_types import in_blocks
 from iomodel.models.registry import ModelSpec
@@ -37,6 +37,7 @@ from iomodel.planning.engines import (
     seen_capacity,
     step_limits,
 )
+from iomodel.planning.formatting import gigabytes
 from iomodel.planning.loaded_weights import as_backend, padded_bytes, usual_backend
 from iomodel.planning.memory_parts import log_lines, memory_parts
 from iomodel.planning.prefix_cache import PrefixCache
@@ -319,13 +320,24 @@ class Service:
 
     def _reserve(self, device: Hardware, layers: Iterable[DecoderLayer], weights: int, place: int) -> Reserve:
         """Compute the memory of a device that may be used, and that is kept, as the engine divides it."""
+        try:
+            size = capacity(device)
+        except SpecError as error:
+            raise SpecError(f"{error}; {self._whatever_its_memory(device, weights)}") from None
         if self.engine is None:
             share = Fraction(repr(self.memory_utilization or (1.0 if self.alone else UTILIZATION)))
-            return Reserve(int(share * capacity(device)), self.usual_overhead, None, None)
+            return Reserve(int(share * size), self.usual_overhead, None, None)
         check_architecture(self.engine, device)
         limits = self.limits(device)
         given, last = self.memory_utilization, place == self.layout.pipeline_parallel - 1
         return reserve(self.engine, device, layers, self.model, self.layout, weights, given, limits, last)
+
+    def _whatever_its_memory(self, device: Hardware, weights: int) -> str:
+        """State what holds for a device of any memory: its weights, and the rate at which they can be read."""
+        bandwidth, tokens = device.memory.hbm.bandwidth, ""
+        if bandwidth is not None and self.layout.expert_parallel == 1 and self.speculation is None:
+            tokens = f" and allow one request at most {bandwidth.value / self.weights.of_token():,.1f} tokens/s"
+        return f"whatever the memory, weights take {gigabytes(weights)}{tokens}"
 
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike, name_of
@@ -174,7 +175,7 @@ class Staircase(Result, Tabular):
         names = list(self.steps[0].tiles)
         columns = (f">SRAM from [{UNITS[self.unit]}]", *(f">{name}" for name in names))
         columns += (f">{labels.REQUESTS} [B]", ">saved [B]", f">{labels.REQUESTS} / lower bound", "bound")
-        shown = _spread(len(self.steps))
+        shown = _spread([step.hbm_bytes for step in self.steps])
         rows = []
         for place, before in zip(shown, [None, *shown], strict=False):
             step = self.steps[place]
@@ -188,11 +189,18 @@ class Staircase(Result, Tabular):
         return [Table(title, columns, rows, notes if left_out else (), extra=("bound", "saved [B]"))]
 
 
-def _spread(count: int) -> list[int]:
-    """Choose places from 0 to count - 1, both ends among them."""
-    if count <= SHOWN:
-        return list(range(count))
-    return [place * (count - 1) // (SHOWN - 1) for place in range(SHOWN)]
+def _spread(traffic: list[int]) -> list[int]:
+    """Choose places of falling traffic in equal ratios, both ends among them.
+
+    >>> _spread([2**power for power in range(100, 0, -1)])[:3], _spread([9, 4, 2])
+    ([0, 4, 9], [0, 1, 2])
+    """
+    if len(traffic) <= SHOWN:
+        return list(range(len(traffic)))
+    falls = (log(traffic[0]) - log(traffic[-1])) / (SHOWN - 1)
+    wanted = [log(traffic[0]) - falls * place for place in range(SHOWN)]
+    heights = [log(size) for size in traffic]
+    return sorted({min(range(len(traffic)), key=lambda place: abs(heights[place] - height)) for height in wanted})
 
 
 @strict

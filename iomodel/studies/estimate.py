@@ -282,6 +282,10 @@ def _l2_bytes(result: Estimate) -> tuple[int, int]:
     return leaving_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, capacity)
 
 
+MUCH = 0.1
+"""Share of the time of the DRAM from which on a part of it is stated."""
+
+
 def _lock_step_bytes(result: Estimate) -> int | None:
     together = [kernel.lock_step_bytes for kernel in result.kernels]
     low, high = result.dram_bytes
@@ -319,6 +323,22 @@ def _idle(result: Estimate) -> Iterator[str]:
         yield f"{longest.title}: {blocks} for {units:,} SMs, {idle:,} idle ({fill} fill them)"
 
 
+def _written_back(result: Estimate) -> Iterator[str]:
+    """State the time in which lines of earlier kernels are written back, where it is much of that of the DRAM."""
+    rates, waits = result.rates, result.breakdown.get("hbm", 0.0)
+    if not rates.dirty or not rates.hbm or result.limited_by != "hbm":
+        return
+    extra = waits - result.streamed_bytes / rates.hbm
+    if extra > MUCH * waits:
+        left = "what a benchmark left in the L2 (dirty_l2=0, as in a plan: none)"
+        yield f"{1e6 * extra:,.1f} us of hbm write back {left}"
+
+
+def _assumed(result: Estimate) -> tuple[str, ...]:
+    notes = (_products(result), _idle(result), _written_back(result))
+    return (*_mask(result), *result.rates.assumed, *(note for group in notes for note in group))
+
+
 LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "requested_bytes": lambda result: result.cost.hbm_bytes,
     "breakdown": _breakdown,
@@ -326,6 +346,6 @@ LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "dram_bytes": _dram_bytes,
     "l2_bytes": _l2_bytes,
     "lock_step_bytes": _lock_step_bytes,
-    "assumed": lambda result: (*_mask(result), *result.rates.assumed, *_products(result), *_idle(result)),
+    "assumed": _assumed,
 }
 """Fields of an estimate that follow from other fields."""

@@ -21,8 +21,8 @@ from iomodel.workloads.workload import Workload, one_of, stored
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
 KVType = Literal[
-    "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0",
-    "iq4_nl"
+    "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp8", "mxfp4", "q8_0", "q5_1", "q5_0", "q4_1",
+    "q4_0", "iq4_nl"
 ]  # fmt: skip
 MaskName = Literal["full", "causal"]
 Direction = Literal["forward", "backward", "both"]
@@ -60,12 +60,13 @@ def _is_pair(name: str) -> bool:
 
 
 KV_QUARTERS = CacheSizes({
-    **{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18, **BLOCK_CACHES,
+    **{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18, "mxfp8": 33,
+    "mxfp4": 17, **BLOCK_CACHES,
 })  # fmt: skip
 """Size of an element of a K/V cache in HBM, in quarters of a bit. Those of nvfp4 include their scales, a byte for 16
-elements of a row, and those of blocks theirs; the scale and the zero point of a row of int4 are those of `kv_scales`.
-"""
-KV_MULTIPLE = {"int4": 2, "nvfp4": 16, **dict.fromkeys(BLOCK_CACHES, 32)}
+elements of a row, those of mxfp8 and mxfp4 a byte for 32, and those of blocks theirs; the scale and the zero point of a
+row of int4 are those of `kv_scales`."""
+KV_MULTIPLE = {"int4": 2, "nvfp4": 16, "mxfp8": 32, "mxfp4": 32, **dict.fromkeys(BLOCK_CACHES, 32)}
 """Elements whose multiples fill a row of a cache with elements narrower than a byte."""
 
 
@@ -149,11 +150,13 @@ class Call(Workload):
     @model_validator(mode="before")
     @classmethod
     def _spelled(cls, data: Any) -> Any:
-        """Replace None by the default in fields with a default taken from another field."""
+        """Replace None by the default in fields with a default taken from another field; heads share a latent."""
         if not isinstance(data, dict):
             return data
         if not data.keys() <= cls.__pydantic_fields__.keys():
             data = dict(cls.spelled_here(data))
+        if data.get("latent") is True and data.get("kv_heads") is None:
+            data = {**data, "kv_heads": 1}
         absent = [name for name in FOLLOWERS if name in data and data[name] is None]
         return {name: value for name, value in data.items() if name not in absent} if absent else data
 

@@ -777,7 +777,7 @@ BAD = {
     f"cost flash2 {SHAPE} --kv-scales row": "kv_scales: ",
     f"cost flash2 {SHAPE} --kv-dtype fp9": "kv_dtype: 'fp9' is unknown; did you mean 'fp8'?",
     f"cost flash2 {SHAPE} --page-size 16 --direction backward": "page_size: given with direction backward",
-    f"cost flash2 {SHAPE} --latent --heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
+    f"cost flash2 {SHAPE} --latent --heads 2 --kv-heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
     f"cost flash2 {SHAPE} --bias=yes": "Option '--bias' does not take a value",
     f"cost flash2 {SHAPE} --no-bias": "--no-bias: no option of iomodel ",
     f"cost flash2 {SHAPE} --mask documents": "document_lengths: not given, but required by --mask documents",
@@ -802,7 +802,7 @@ BAD = {
     "cost flash2 --head-dim 8 --q-lens '4 5 6'": "q_lens: '4 5 6' given as entry 1; allowed: one number, or a pair",
     "cost flash2 --head-dim 8 --q-lens '4 5' --kv-lens 6": "kv_lens: given with pairs in q_lens; allowed: one",
     "cost flash2 --head-dim 8 --q-lens 4,5 --kv-lens 6": "kv_lens: 1 lengths given, for 2 in q_lens",
-    "cost flash2 --head-dim 8 --q-lens 4,0": "q_lens: ",
+    "cost flash2 --head-dim 8 --q-lens 0,0": "q_lens: ",
     "cost flash2 --head-dim 8 --q-lens 4 --q-len 4": "q_len: given with q_lens; allowed: --q-lens and --kv-lens",
     "cost flash2 --head-dim 8 --q-lens 4 --batch 4": "batch: given with q_lens; allowed: --q-lens and --kv-lens",
     "cost flash2 --head-dim 8 --q-len 4 --kv-lens 4": "kv_lens: given without q_lens; allowed: only with --q-lens",
@@ -1176,3 +1176,53 @@ def test_a_triton_kernel_is_checked_by_its_text(answer, tmp_path):
     assert told["checks"] == [{"config": "M=256,num_stages=5", **expected.to_dict()}]
     assert told["description"] == kernel.to_dict()
     assert f"{expected.shared:,}" in answer(asked)
+
+
+def test_sequences_without_a_query_are_left_out_and_told(run):
+    """As `VarlenAttention.of_offsets` does; offsets of a kernel's call come to the same."""
+    line = "cost flash2 --head-dim 64 --causal --json"
+    _, few, silent = run(f"{line} --q-lens '3 5, 7 11'")
+    for lengths in ("--q-lens '3 5, 0 4, 7 11'", "--cu-seqlens-q 0,3,3,10 --cu-seqlens-k 0,5,9,20"):
+        code, all_of_them, told = run(f"{line} {lengths}")
+        assert (code, all_of_them, silent) == (0, few, "")
+        assert told == "note: q_lens: 1 of 3 sequences without a query left out\n"
+
+
+@pytest.mark.parametrize("sizes", ["128x64", "256x256"])
+def test_a_tile_is_checked_on_several_devices(run, sizes):
+    """One row each, as each alone; the exit code is that of the worst."""
+    line = f"check flash2 --q-len 4096 --head-dim 128 --tiles {sizes} --fail --json"
+    names = ["a100-sxm4-80gb", "rtx4090", "h100-sxm5"]
+    alone = [run(f"{line} --hardware {name}") for name in names]
+    code, text, _ = run(line + "".join(f" --hardware {name}" for name in names))
+    found = json.loads(text)["checks"]
+    assert found == [json.loads(each) for _, each, _ in alone]
+    assert code == max(each for each, _, _ in alone) == int(not all(check["fits"] for check in found))
+    table = run(f"{line.replace(' --json', '')} --hardware a100-sxm4-80gb --hardware h100-sxm5")[1]
+    assert [line.split()[1] for line in table.splitlines() if line.startswith(("  a100", "  h100"))] == [
+        "yes" if found[place]["fits"] else "no" for place in (0, 2)
+    ]
+
+
+def test_several_devices_are_listed_with_their_ridge_points(run):
+    names = ["tpu-v5p", "h100-sxm5", "mi300x"]
+    text = run(f"hardware {' '.join(names)}")[1]
+    rows = [line.split() for line in text.splitlines() if line[2:].startswith(tuple(names))]
+    assert [row[0] for row in rows] == names
+    assert [float(row[-2]) for row in rows] == [
+        pytest.approx(iomodel.hardware(name).ridge["bf16"], abs=0.06) for name in names
+    ]
+
+
+def test_a_search_names_all_that_it_lacks(run):
+    """The device too, unless prices name it."""
+    missing = (
+        "hardware, prompt, output, ttft, tpot: not given, but required; allowed: values, such as --hardware h100-sxm5"
+    )
+    assert missing in run("fleet llama-3-8b --load 3")[2]
+    assert "hardware" not in run("fleet llama-3-8b --load 3 --price h100-sxm5=2.5")[2]
+    assert "hardware, prompt, output: not given" in run("pareto llama-3-8b")[2]
+
+
+def test_a_file_that_is_not_there_is_named_before_a_device(run):
+    assert run("judge rows.csv")[2].startswith("iomodel: subject: 'rows.csv' cannot be read")

@@ -37,7 +37,7 @@ OBJECTS = {
     "workload": {entry.name for entry in WORKLOAD},
     "tiles": {entry.name for entry in (*LAUNCHED, *TILE)},
     "options": {entry.name for entry in ALGORITHM},
-    "parameters": {"host_launch", "kernel_launch"},
+    "parameters": {"host_launch", "kernel_launch", "dirty_l2", "warm_l2"},
     "prefill_layout": {"prefill_tensor_parallel"},
     "decode_layout": {"decode_tensor_parallel"},
     "layouts": set(),

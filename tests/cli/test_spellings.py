@@ -54,6 +54,8 @@ ACCEPTED = {
     "plan llama-3-8b --gpus 4": "plan llama-3-8b --count 4",
     "plan llama-3-8b --gpus=4": "plan llama-3-8b --count=4",
     "plan llama-3-8b -tp 4": "plan llama-3-8b --tensor-parallel 4",
+    "step llama-3-8b --context 4096": "step llama-3-8b --kv-len 4096",
+    f"fleet llama-3-8b {H100} {LOAD} --cached 0.9": f"fleet llama-3-8b {H100} {LOAD} --hit-rate 0.9",
     f"plan llama-3-8b {H100} --gpu 4": f"plan llama-3-8b {H100} --count 4",
     "plan --model=llama-3-8b --dcp 2": "plan llama-3-8b --decode-context-parallel 2",
     "plan llama-3-8b --price-per-hour 2": "plan llama-3-8b --price 2",
@@ -110,7 +112,6 @@ HINTED = {
     "formula flash-attention": "did you mean 'flash2' or 'flash3'?",
     f"tiles flash2 {CALL} {H100} --dtype fp4": "kv_dtype",
     f"cost flash2 {CALL} --dtype bfloat17": "did you mean 'bf16'?",
-    f"check flash2 {CALL} {H100} {H100}": "hardware: given 2 times; allowed: once",
     f"plan llama-3-8b {H100} --hardware b200 {LOAD}": "hardware: given 2 times; allowed: once",
     "plan llama-3-8b --seq-len 2048": "did you mean --prompt?",
     f"step llama-3-8b {H100} --prompt 2048": "did you mean --q-len?",
@@ -174,7 +175,8 @@ HINTED = {
     "plan llama-3-8b --data-parallel-attention": "did you mean --expert-parallel?",
     f"estimate split_kv {CALL} --kv-cache fp8": "did you mean --kv-dtype?",
     "plan llama-3-8b --speculative llama-3.2-1b": "did you mean --draft or --draft-tokens?",
-    "step llama-3-8b --context 4096": "did you mean --q-len or --kv-len?",
+    f"plan llama-3-8b {H100} --speculative-config x": "did you mean --draft-tokens or --acceptance?",
+    f"train llama-3-8b {H100} --microbatches 8": "did you mean --micro-batch?",
     f"estimate mla_decode {CALL} {H100}": "did you mean 'split_kv'?",
     f"cost flash3 {CALL} --dtype e4m3": "did you mean 'fp8'?",
     "plan llama-3-8b --chunk-size 512": "did you mean --step-tokens?",
@@ -198,7 +200,8 @@ HINTED = {
     "cost gemm --k 1024": "did you mean --in-features?",
     f"cost flash2 {CALL} --block-m 64": "'block_m' is unknown; did you mean 'block_q'?",
     f"cost flash2 {CALL} --block-n 64": "'block_n' is unknown; did you mean 'block_kv'?",
-    f"fleet llama-3-8b --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you mean 's'?",
+    f"fleet llama-3-8b {H100} --load 2 {LOAD} --ttft 0.5sec --tpot 50ms": "unit 'sec' is not allowed here; did you "
+    "mean 's'?",
     f"tiles flash2 {CALL} --sram-bytes 100kilobytes": "did you mean 'KiB'?",
     f"plan llama-3-8b {H100} {LOAD} --memory-utilization 90": "at most 1, such as 0.9",
     f"tiles attention {CALL}": "did you mean 'flash2' or 'flash3'?",
@@ -216,7 +219,7 @@ HINTED = {
     "cost gemm --tiles 1x2x3x4": "as 128x256x64 for --block-m and --block-n and --block-k",
     f"cost split_kv {CALL} --scale-dtype fp16": "did you mean --kv-scales?",
     f"fleet llama-3-8b {H100} {LOAD} --load 500rpx --ttft 1 --tpot 1": "such as 500",
-    f"plan llama-3-8b {H100} {H100}": "allowed: once; compare, fleet and pareto take several",
+    f"plan llama-3-8b {H100} {H100}": "allowed: once; tiles, check, estimate, compare, fleet and pareto take several",
 }
 """Command lines that are refused, with their hint."""
 

@@ -97,3 +97,19 @@ def test_the_largest_integer_is_allowed_and_the_next_is_not():
     assert as_integer("length", LARGEST) == 10**18
     with pytest.raises(iomodel.InputError, match=r"allowed: an integer from 1 to 10\^18"):
         as_integer("length", LARGEST + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "meant"),
+    [("ttft", "0,5s", "0.5s"), ("tpot", "1,25 ms", "1.25ms"), ("overhead_bytes", "2,048 B", "2048B")],
+)
+def test_a_comma_in_a_number_is_told_as_a_point_or_as_thousands(name, given, meant):
+    with pytest.raises(iomodel.InputError, match=f"'{given}' is not a number; write '{meant}'"):
+        quantity(name, given)
+    quantity(name, meant)
+
+
+@pytest.mark.parametrize(("given", "meant"), [("164Kio", "KiB"), ("4Go", "GB"), ("2Mio", "MiB")])
+def test_units_of_octets_are_hinted(given, meant):
+    with pytest.raises(iomodel.InputError, match=f"did you mean '{meant}'"):
+        quantity("sram_bytes", given)

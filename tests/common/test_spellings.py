@@ -202,7 +202,7 @@ def test_dir_shows_what_this_library_defines() -> None:
             "version llama-3.1-405b, llama-3.1-70b, llama-3.1-8b",
         ),
         (lambda: VarlenAttention(q_lens=[3, 0, 7], head_dim=64), "VarlenAttention.of_offsets"),
-        (lambda: iomodel.planning.memory_plan("llama-3.2-1b", "apple-m1"), "'apple-m1 64GB' for 64 GB"),
+        (lambda: iomodel.planning.memory_plan("llama-3.2-1b", "apple-m1"), "'apple-m1 64GB' if it has 64 GB"),
     ],
 )
 def test_a_hint_names_the_right_input(ask, hint):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel.counting.without_tiles import without_tiles
 from iomodel.testing.machine import Run
 from tests.reference import moba
 from tests.reference.masks import dense_attention
@@ -150,3 +151,24 @@ def test_tiles_of_a_random_choice_are_half_full_at_the_end(block_q: int) -> None
     pairs = block * sum(min(own, selected - 1) for own in range(blocks))
     expected = (pairs + (blocks - 1) * (block_q - 1) / 2) / block_q
     assert np.mean(total) == pytest.approx(expected, rel=0.03)
+
+
+@given(heads=st.integers(1, 2), blocks=st.integers(1, 6), block=st.integers(1, 5), selected=st.integers(1, 4))
+def test_flops_that_no_tile_adds_are_those_of_the_chosen_pairs(
+    heads: int, blocks: int, block: int, selected: int
+) -> None:
+    """Each query sees its own block, causal, and up to `selected` - 1 earlier ones; a score for each block so far."""
+    w = iomodel.Attention(heads=heads, q_len=blocks * block, head_dim=3, value_dim=2, mask="causal")
+    free = without_tiles("moba", w, select_block=block, selected=selected)
+    places = [divmod(query, block) for query in range(w.q_len)]
+    pairs = sum(within + 1 + block * min(own, selected - 1) for own, within in places)
+    scores = sum(own + 1 for own, _ in places)
+    assert free.least_flops == 2 * heads * (pairs * (3 + 2) + scores * 3)
+    assert free.exact_flops == 2 * heads * (w.q_len * (w.q_len + 1) // 2) * (3 + 2)
+    assert free.share_of_exact == free.least_flops / free.exact_flops
+
+
+def test_an_exact_algorithm_has_no_share_of_exact_attention() -> None:
+    w = iomodel.Attention(q_len=64, head_dim=8)
+    assert without_tiles("flash2", w).share_of_exact is None
+    assert without_tiles("linformer", w, projected=16).share_of_exact == 0.5  # 8 N k d of 4 N^2 d, with projections

@@ -47,6 +47,12 @@ TOTALS = {  # by the config of each and its published number of weights, to the 
     "mixtral-8x7b": 46_702_792_704,
     "phi-4": 14_659_507_200,
     "deepseek-v3": 671_026_419_200,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "tinyllama-1.1b": 1_100_048_384,
+    "yi-34b": 34_388_917_248,
+    "kimi-linear-48b-a3b": 49_122_681_728,
     # arXiv:2408.00118, Table 2: the parameters without the embedding, here of 256,000 rows
     "gemma-2-2b": 2_024_517_888 + 256_000 * 2304,
     "gemma-2-9b": 8_324_201_984 + 256_000 * 3584,
@@ -215,8 +221,8 @@ def test_weights_in_other_types():
     assert sizes == sorted(sizes)
     with pytest.raises(UnknownNameError, match="dtype: 'fp4' is unknown"):
         llama.weight_bytes("fp4")
-    with pytest.raises(UnknownNameError, match="kv_dtype: 'mxfp8' is unknown"):
-        llama.kv_bytes(1, "mxfp8")
+    with pytest.raises(UnknownNameError, match="kv_dtype: 'nf4' is unknown"):
+        llama.kv_bytes(1, "nf4")
     with pytest.raises(InputError, match="context: -1 given"):
         llama.kv_bytes(-1)
 
@@ -373,6 +379,9 @@ def test_a_name_with_other_separators_is_the_listed_name(given_name, name):
         ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b", None),
         ("openai/gpt-oss-120b", "gpt-oss-120b", None),
         ("deepseek-r1", "deepseek-v3", None),
+        ("Qwen/Qwen3.8-27B-FP8", "qwen3.6-27b", "fp8"),
+        ("Qwen3.5-27B", "qwen3.6-27b", None),
+        ("Qwen/Qwen3.5-35B-A3B", "qwen3.6-35b-a3b", None),
     ],
 )
 def test_the_name_of_a_repository_states_the_type_of_its_weights(repository, name, dtype):
@@ -391,7 +400,7 @@ def test_a_path_or_another_version_is_no_name_of_a_shipped_model(name):
         model(name)
 
 
-@pytest.mark.parametrize("name", ["llama-2-34b", "qwen2.5-3b", "qwen2-57b", "meta-llama/Llama-2-34b-hf"])
+@pytest.mark.parametrize("name", ["llama-2-34b", "qwen2.5-20b", "qwen2-57b", "meta-llama/Llama-2-34b-hf"])
 def test_a_model_of_another_family_or_size_is_not_suggested(name):
     with pytest.raises(UnknownNameError, match=r"is unknown; allowed: .*config\.json") as refused:
         model(name)

@@ -311,7 +311,7 @@ FAULTS = [
     ({"price": {"h100-sxm4": 2.5}}, UnknownNameError, "did you mean 'h100-sxm5'"),
     ({"objective": "costs"}, UnknownNameError, "did you mean 'cost'"),
     ({"objective": "cost"}, InputError, "price: none for h100-sxm5"),
-    ({"hardware": None}, InputError, "hardware: none given"),
+    ({"hardware": None}, InputError, "hardware: not given"),
     ({"hardware": []}, InputError, "hardware: an empty list"),
     ({"layouts": []}, InputError, "layouts: an empty list"),
     ({"layouts": [8]}, InputError, "layouts: 8 given"),
@@ -339,7 +339,7 @@ SHORT = f"fleet {TINY} --prompt 1024 --output 128"
     [
         ("--load 20 --ttft 1us --tpot 50ms --hardware h100-sxm5 --max-count 1", 1, "the least TTFT"),
         ("--load 20 --ttft 1 --hardware h100-sxm5", 2, "tpot: not given"),
-        ("--load 20 --ttft 1 --tpot 1", 2, "hardware: none given"),
+        ("--load 20 --ttft 1 --tpot 1", 2, "hardware: not given"),
         ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5", 2, "allowed: DEVICE=PRICE"),
         ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5=x", 2, "price.h100-sxm5: 'x' given"),
         ("--load many --ttft 1 --tpot 1 --hardware h100-sxm5", 2, "load: 'many' given"),

@@ -1,6 +1,7 @@
 """Memory of a plan without its times, and what the command answers where times are unknown."""
 
 import json
+import re
 
 import pytest
 
@@ -110,3 +111,25 @@ def test_the_room_under_each_layout_is_listed():
     assert "Layouts of a replica" in str(found)
     assert type(found).from_json(found.to_json()) == found
     assert not memory_plan("qwen2.5-32b", "rtx4090", layout=Layout(tensor_parallel=4)).layouts
+
+
+def test_tokens_of_requests_where_layers_share_blocks():
+    """As many as whole requests hold, at least those that fit; a model of one kind of layers has no such row."""
+    hybrid = memory_plan("qwen3.6-27b", "h100-sxm5", prompt=100_000, output=1000, weight_dtype="fp8", engine="vllm")
+    found = re.search(r"of requests of 101,000 tokens, as layers share blocks +([\d,]+)", str(hybrid))
+    assert found is not None
+    assert int(found[1].replace(",", "")) >= 101_000 * hybrid.memory.fits > hybrid.memory.tokens
+    plain = memory_plan("llama-3.1-8b", "h100-sxm5", prompt=100_000, output=1000, engine="vllm")
+    assert "share blocks" not in str(plain)
+
+
+@pytest.mark.parametrize("name", ["apple-m1", "apple-m4-pro"])
+def test_a_machine_of_unknown_memory_is_told_what_holds_for_any(name):
+    """The weights, and the rate at which they can be read, as for the machine with its memory."""
+    asked = {"prompt": 512, "output": 128, "weight_dtype": "int4"}
+    with pytest.raises(IOModelError, match=r"memory\.hbm\.capacity") as refused:
+        plan("llama-3.1-8b", name, **asked)
+    known = memory_plan("llama-3.1-8b", f"{name} 16GB", **asked)
+    assert known.least_step is not None
+    assert f"weights take {known.memory.weights / 1e9:.2f} GB" in str(refused.value)
+    assert f"one request at most {1 / known.least_step:,.1f} tokens/s" in str(refused.value)

@@ -526,3 +526,46 @@ def test_the_energy_of_a_token_is_printed():
     assert found.joules_per_token == pytest.approx(72 / found.tokens_per_second)
     assert "energy per output token, at the TDP" in str(found)
     assert f"{found.joules_per_token:.3g} J" in str(found)
+
+
+def test_requests_that_fit_in_all_and_the_layout_that_holds_most():
+    """Eight devices as four replicas, or as one that holds more; a given layout has no other."""
+    asked = {"count": 8, "weight_dtype": "fp8", "prompt": 32000, "output": 768}
+    text = str(plan("llama-3.3-70b", "h100-sxm5", **asked))
+    answer = plan("llama-3.3-70b", "h100-sxm5", **asked)
+    most = max(each.replicas * each.batch for each in answer.layouts if each.devices == 8)
+    assert most > answer.replicas * answer.memory.fits
+    assert re.search(rf"requests that fit in all +{answer.replicas * answer.memory.fits:,}\n", text)
+    assert re.search(rf"the most on these devices, in [^\n]* {most:,}\n", text)
+    assert "the most on" not in str(plan("llama-3.3-70b", "h100-sxm5", layout=Layout(tensor_parallel=8), **asked))
+
+
+def test_a_token_of_a_divided_cache_takes_its_share_of_a_device():
+    layout = Layout(tensor_parallel=8, decode_context_parallel=8)
+    answer = plan("deepseek-v3", "h200-sxm", layout=layout, prompt=4096, output=512)
+    assert answer.memory.request_bytes == pytest.approx(4608 * answer.memory.token_bytes / 8, rel=1e-3)
+    assert re.search(r"KV cache per token, on one device, as 8 divide the tokens +8,784 B", str(answer))
+
+
+def test_types_of_other_libraries_are_those_of_this_one():
+    for name, theirs, own in (
+        ("weight_dtype", "float8", "fp8"),
+        ("kv_dtype", "float16", "fp16"),
+        ("dtype", "half", "fp16"),
+    ):
+        asked = {name: theirs}, {name: own}
+        assert len({plan("llama-3-8b", "h100-sxm5", **CHAT, **each).ttft for each in asked}) == 1
+        assert len({step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=9, **each).seconds for each in asked}) == 1
+
+
+@pytest.mark.parametrize("tpot", [0.0085, 0.01, 0.02])
+def test_the_batch_whose_steps_alone_keep_a_target(tpot):
+    """At least that whose tokens keep it among the prefills of others, and one more keeps it not."""
+    asked = {"prompt": 2000, "output": 96}
+    answer = plan("llama-3.1-8b", "h100-sxm5", tpot=tpot, **asked)
+    most = answer.step_batch
+    assert most is not None
+    assert most >= answer.batch
+    steps = [plan("llama-3.1-8b", "h100-sxm5", batch=batch, **asked).figures.step for batch in (most, most + 1)]
+    assert steps[0] <= tpot < steps[1]
+    assert plan("llama-3.1-8b", "h100-sxm5", **asked).step_batch is None

@@ -42,9 +42,19 @@ def service(name, prompt, output, cache=None, page=None, layout=Layout()):  # no
 # No hits
 
 
+def test_a_plan_with_hits_states_the_first_token_without_any():
+    """In the layout of the plan, so that both times are of the same ranks; one request alone in both."""
+    bare, cached = (plan(TINY, H100, prefix_cache=cache, **CHAT) for cache in (None, PrefixCache(hit_rate=0.9)))
+    assert bare.ttft_uncached is None
+    assert cached.ttft_uncached == bare.ttft_alone > cached.ttft_alone
+    assert "of one without cached tokens" in str(cached)
+    assert "without cached tokens" not in str(bare)
+
+
 def test_without_hits_a_plan_is_that_without_a_cache():
     bare, cached = (plan(TINY, H100, prefix_cache=cache, **CHAT) for cache in (None, PrefixCache(cascade=True)))
-    assert replace(cached, prefix_cache=None) == bare
+    assert cached.ttft_uncached == cached.ttft_alone
+    assert replace(cached, prefix_cache=None, ttft_uncached=None) == bare
     fleets = [fleet(TINY, H100, prefix_cache=cache, **TARGETS, **CHAT) for cache in (None, PrefixCache())]
     assert fleets[0] == fleets[1]
     runs = [simulate(TINY, H100, prefix_cache=c, load=9.0, requests=50, **CHAT) for c in (None, PrefixCache())]

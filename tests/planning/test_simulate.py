@@ -328,3 +328,11 @@ def test_the_command_says_what_the_library_says(capsys, tmp_path):
     assert "row 2, column prompt: -2 given" in capsys.readouterr().err
     assert main(["simulate", TINY, "--load", "1"]) == 2
     assert capsys.readouterr().err.startswith("iomodel: hardware: not given")
+
+
+@pytest.mark.parametrize(("load", "said"), [(200.0, True), (2.0, False)])
+def test_an_overloaded_engine_is_said_to_be(load, said):
+    """Where all places are taken and fewer requests are served than arrive."""
+    run = simulate("llama-3.1-8b", "h100-sxm5", prompt=2048, output=64, load=load, requests=400)
+    assert any(note.startswith("overloaded: ") for note in run.notes) is said
+    assert not said or run.requests_per_second < 0.9 * load

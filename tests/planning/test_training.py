@@ -1,5 +1,6 @@
 """Laws of a training step: memory, time, FLOPs, bubble; the table of the docs, recomputed."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -646,3 +647,13 @@ def test_recomputation_runs_the_forward_pass_again():
     assert steps["full"].hfu == pytest.approx(steps["full"].mfu * (1 + layers / 3 / steps["full"].model_flops))
     assert f"an HFU of {100 * steps['full'].hfu:.1f} %" in str(steps["full"])
     assert "HFU" not in str(steps["none"])
+
+
+def test_the_shares_of_causes_add_up():
+    layout = iomodel.Layout(pipeline_parallel=4)
+    step = iomodel.train_step("llama-3-8b", "h100-sxm5", batch=16, seq_len=2048, layout=layout)
+    rows = re.findall(r"^  (.+?) +([\d.]+) +([\d.]+)$", str(step).split("Memory of")[0], re.MULTILINE)
+    shares = {cause: float(share) for cause, _, share in rows}
+    assert shares.pop("all") == 100
+    assert sum(shares.values()) == pytest.approx(100, abs=0.5)
+    assert shares["pipeline bubble"] == pytest.approx(100 * step.breakdown["pipeline bubble"] / step.seconds, abs=0.051)

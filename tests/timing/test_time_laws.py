@@ -188,6 +188,11 @@ def test_an_overwritten_l2_costs_its_lines_where_a_call_reads_them() -> None:
         )
         extra = (dirty.breakdown["hbm"] - without.breakdown["hbm"]) * dirty.rates.hbm
         assert extra == pytest.approx(written, rel=0.1)
+        said = [note for note in dirty.assumed if "write back" in note]
+        assert not any("write back" in note for note in without.assumed)
+        assert [float(note.split()[0]) for note in said] == [
+            pytest.approx(1e6 * extra / dirty.rates.hbm, abs=0.06)
+        ] * bool(written)
     step = {"batch": 8, "q_len": 1, "kv_len": 8192}
     plans = [iomodel.step("llama-3-8b", "rtx-pro-6000", **step, **more).seconds for more in ({}, {"parameters": clean})]
     assert plans[0] == plans[1]

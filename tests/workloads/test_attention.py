@@ -106,7 +106,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"kv_dtype": "fp8", "direction": "backward"}, "kv_dtype: given with direction backward"),
     ({"latent": True, "direction": "backward"}, "latent: given with direction backward"),
     ({"latent": 1}, "latent: 1 given; allowed: True or False"),
-    ({"latent": True, "heads": 2}, "kv_heads: 2 given with latent = True; allowed: 1"),
+    ({"latent": True, "heads": 2, "kv_heads": 2}, "kv_heads: 2 given with latent = True; allowed: 1"),
     ({"latent": True, "value_dim": 5}, "value_dim: 5 given with latent = True; allowed: up to head_dim = 4"),
     ({"latent": True, "kv_scales": "head"}, "kv_scales: given with latent = True"),
     ({"dropout": 1}, "dropout: 1 given; allowed: below 1"),
@@ -162,7 +162,7 @@ VARLEN: list[tuple[dict[str, Any], str]] = [
     ({"batch": 2}, "batch: 2 given for an unknown field"),
     ({"q_len": 8}, "q_len: 8 given for an unknown field"),
     ({"heads": 6, "kv_heads": 4}, "kv_heads: 4 does not divide heads = 6"),
-    ({"latent": True, "heads": 2}, "kv_heads: 2 given with latent = True"),
+    ({"latent": True, "heads": 2, "kv_heads": 2}, "kv_heads: 2 given with latent = True"),
 ]
 
 

@@ -150,12 +150,30 @@ def simulate(
         latency=percentiles(latency),
         **totals._asdict(),
         assumed=(*ignored, *turns.notes, *_lengths(turns), *_assumed(host, served), *assumed),
-        notes=served.model.notes,
+        notes=(
+            *served.model.notes,
+            *_overload(arriving.load, len(need) / totals.seconds, totals.largest_batch >= limit),
+        ),
         prefix_cache=served.prefix_cache,
         speculation=served.speculation,
         lora=served.lora,
         left_out=left_out,
     )
+
+
+SUSTAINED = 0.9
+"""Least share of a load that an engine with all places taken serves while its waits do not grow with the run."""
+
+
+def _overload(load: float | None, served: float, full: bool) -> tuple[str, ...]:
+    """Say that an engine whose places are all taken serves less than its load.
+
+    >>> _overload(20.0, 12.0, True), _overload(20.0, 19.0, True), _overload(20.0, 12.0, False)
+    (('overloaded: 12 of 20 requests/s are served; waits grow with the number of requests',), (), ())
+    """
+    if load is None or not full or served >= SUSTAINED * load:
+        return ()
+    return (f"overloaded: {served:.3g} of {load:g} requests/s are served; waits grow with the number of requests",)
 
 
 def _with_hits(service: Service, arriving: Requests, room: int, need: Any) -> Requests:

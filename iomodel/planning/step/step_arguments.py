@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from iomodel.common.spellings import dtype_name
 from iomodel.common.validation import as_choice, as_integer, no_endless
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import has_rates
@@ -221,7 +222,7 @@ ROW_TYPE = {"fp4": "fp8"}
 
 
 def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill the types that are not given from a precision.
+    """Fill the types that are not given from a precision; types may have the names of other libraries.
 
     Raises
     ------
@@ -232,13 +233,22 @@ def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any
     --------
     >>> with_precision("fp8", {"kv_dtype": "bf16", "weight_dtype": None})
     {'kv_dtype': 'bf16', 'weight_dtype': 'fp8', 'linear_dtype': None, 'dtype': None}
+    >>> with_precision(None, {"kv_dtype": "Q8_0/q4_0", "dtype": "bfloat16"})
+    {'kv_dtype': 'q8_0/q4_0', 'dtype': 'bf16'}
     """
-    filled = dict(types)
+    filled = {name: _own_name(value) if name in TYPES else value for name, value in types.items()}
     if precision is None:
         return filled
     for name, value in PRECISIONS[as_choice("precision", precision, PRECISIONS)]._asdict().items():
         filled[name] = value if filled.get(name) is None else filled[name]
     return filled
+
+
+def _own_name(value: Any) -> Any:
+    """Return a type under the name of this library; of a pair, both."""
+    if isinstance(value, str) and "/" in value:
+        return "/".join(map(dtype_name, value.split("/")))
+    return dtype_name(value)
 
 
 def own_products(device: Hardware) -> frozenset[str]:

@@ -149,7 +149,8 @@ class TrainingStep(Result, Tabular):
             f"{self.model.title} on {self.devices:,} x {self.hardware.name}: {self.batch:,} sequences of "
             f"{self.seq_len:,} tokens, MFU {100 * self.mfu:.1f} %"
         )
-        times = [(cause, f"{seconds:,.4f}") for cause, seconds in self.breakdown.items() if seconds]
+        parts_of_time = {**{cause: each for cause, each in self.breakdown.items() if each}, "all": self.seconds}
+        times = [(cause, f"{each:,.4f}", f"{100 * each / self.seconds:.1f}") for cause, each in parts_of_time.items()]
         held = self.memory
         parts = {name: getattr(held, name) for name in ("parameters", "gradients", "optimizer", "activations")}
         parts |= {
@@ -165,7 +166,7 @@ class TrainingStep(Result, Tabular):
         if self.measured_mfu is not None:
             rate += f"; measured: {self.measured:,.0f}, an MFU of {100 * self.measured_mfu:.1f} %"
         return [
-            Table(title, ("cause", ">time [s]"), [*times, ("all", f"{self.seconds:,.4f}")]),
+            Table(title, ("cause", ">time [s]", ">share [%]"), times),
             Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
             rate,
             flops,
