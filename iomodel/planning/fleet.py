@@ -194,7 +194,7 @@ def as_devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
     """List the devices to choose from, without duplicates."""
     if hardware is None:
         if not prices:
-            raise InputError("hardware: none given; allowed: a list of devices, or prices")
+            raise InputError("hardware: not given, but required; allowed: a list of devices, or prices")
         hardware = list(prices)
     if not isinstance(hardware, Hardware | str | Iterable):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: a device, or a list of devices to choose from")
