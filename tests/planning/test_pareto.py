@@ -114,7 +114,7 @@ def test_a_faster_device_beats_the_front():
 
 FAULTS = [
     ({"output": 1}, InputError, "output: 1 given; allowed: at least 2"),
-    ({"hardware": None}, InputError, "hardware: none given; allowed: a list of devices, or prices"),
+    ({"hardware": None}, InputError, "hardware: not given, but required; allowed: a list of devices, or prices"),
     (
         {"tpot": 1e-5},
         InfeasibleError,
