@@ -169,7 +169,7 @@ def _released(source: str) -> ModelSpec | None:
     spec = _shipped(shape)
     kind = None if ending is None else file_type(ending[1])
     if kind is not None:
-        note = f"Weights as a file of llama.cpp in {kind} has them, by the name {source}."
+        note = f"Weights in the file type {kind} of llama.cpp, by the name {source}."
         return quantised(spec, kind).model_copy(update={"notes": (*spec.notes, note)})
     if dtype is None or dtype in (spec.dtype, spec.expert_dtype or spec.dtype):
         return spec

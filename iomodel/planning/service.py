@@ -222,8 +222,12 @@ class Service:
         return self.at_once(device, self.memory(device).fits)
 
     def at_once(self, device: Hardware, requests: int) -> int:
-        """Limit the requests of a replica to those of a step in each group: of the engine, or as given without one."""
+        """Limit the requests of a replica to those of a step in each group: of the engine, or as given without one.
+
+        llama.cpp has a slot for one request, unless more are given (``--parallel``).
+        """
         most = self.step_requests if self.engine is None else self.limits(device)[1]
+        most = 1 if most is None and self.alone else most
         return requests if most is None else min(requests, most * self.layout.data_parallel)
 
     def limits(self, device: Hardware) -> tuple[int, int]:
