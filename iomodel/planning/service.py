@@ -360,7 +360,7 @@ def as_service(
     types, layout = _types(stored), as_layout(layout)
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
     named = engine_name(options.get("engine", AUTO))
-    alone = named == GGML or (named == AUTO and in_blocks(spec))
+    alone = isinstance(named, str) and (named == GGML or (named == AUTO and in_blocks(spec)))
     tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:
         raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the longest context")

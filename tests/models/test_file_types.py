@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import iomodel
+from iomodel import Layout
 from iomodel.errors import UnknownNameError
 from iomodel.models.file_types import FILE_TYPES, SHORT, quantised
 from iomodel.models.registry import list_models, model
-from iomodel.planning.step.layout import Layout
-from iomodel.planning.weights import ReplicaWeights
-from iomodel.workloads.dtypes import GGML_BLOCKS
+from tests.support.inside import GGML_BLOCKS, ReplicaWeights
 
 SIZES = list(csv.DictReader((Path(__file__).parent / "gguf_sizes.csv").read_text().splitlines()))
 UNITS = {"GB": 1e9, "GiB": 2**30}

@@ -80,6 +80,7 @@ from iomodel.placement.triton_check import check_triton
 from iomodel.placement.triton_launch import compiled_fit, repeats
 from iomodel.planning.benchmark_files import read_benchmark
 from iomodel.planning.service import as_service
+from iomodel.planning.weights import ReplicaWeights
 from iomodel.plots.trace_plot import visits
 from iomodel.solving.candidates import families
 from iomodel.solving.certificate import TIE
@@ -96,7 +97,7 @@ from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.time_shares import time_shares
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, PAIRED, Call, DType, Mask
-from iomodel.workloads.dtypes import WEIGHT_SIZE
+from iomodel.workloads.dtypes import GGML_BLOCKS, WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.masks.spans import MaskSpans
