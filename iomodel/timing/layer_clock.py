@@ -27,11 +27,12 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import GemmTile, candidates, competing, fitting
 from iomodel.timing.clock_points import PointCalls
-from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts, multicast
+from iomodel.timing.gemm_waves import in_waves, layout, multicast
 from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, Setting, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
 from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.shared_memory import by_point
 from iomodel.timing.span import Span, span_of
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.elementwise import Elementwise
@@ -290,8 +291,8 @@ class LayerClock:
         )
         distinct, places = np.unique(tile.warps, return_inverse=True)
         layouts = [layout(self.device, warps, layers.first) for warps in distinct.tolist()]
-        by_point = masked_layouts([layouts[at] for at in places.tolist()])
-        launched = Launched(layouts[0], tile.blocks_per_sm, stages=tile.stages, layouts=by_point)
+        masked = by_point(layouts, places)
+        launched = Launched(layouts[0], tile.blocks_per_sm, stages=tile.stages, layouts=masked)
         free = replace(free, l2=multicast(free, layers, tile))
         least: Any = self._floor((layers,), tile, known, products)
         for demand in work:
