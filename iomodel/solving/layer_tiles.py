@@ -13,6 +13,7 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.common.arithmetic import ceil_div
 from iomodel.placement.gemm_tiles import GemmTile, blocks_at, candidates, largest, splits_of, warps_of
 from iomodel.solving.certificate import TIE
+from iomodel.solving.near import around, grid, planes, search
 from iomodel.timing.layer_clock import LayerClock, LayerNumbers
 from iomodel.workloads.linear import Linear
 
@@ -24,10 +25,6 @@ FEWEST = 16
 """Rows of a tile below which a layer with more rows is not tried [rows]."""
 STAGES = np.array([4, 3, 2, 1])
 """Buffers of a slice, of which fewer leave room for more blocks."""
-KEPT = 3
-"""Fastest tiles beside which others are tried."""
-FINER = 8
-"""Steps to which a power of two is divided beside the fastest tiles [-]."""
 
 
 class Timed(NamedTuple):
@@ -47,13 +44,6 @@ class Timed(NamedTuple):
         places = np.sort(np.unique(self.tiles, axis=1, return_index=True)[1])
         return self.at(places[np.argsort(self.seconds[places], kind="stable")])
 
-    def fastest(self, count: int) -> list[tuple[int, ...]]:
-        """List the sizes and the splits of the fastest tiles."""
-        many = min(len(self.seconds), len(STAGES) * count)
-        places = np.argpartition(self.seconds, many - 1)[:many]
-        each = self.tiles[:4, places[self.seconds[places].argsort()]].T.tolist()
-        return [*dict.fromkeys(map(tuple, each))][:count]
-
     def tile(self, place: int) -> GemmTile:
         """Return one of the tiles."""
         return GemmTile(*self.tiles[:, place].tolist())
@@ -72,24 +62,23 @@ class LayerTiles:
     def ranked(self) -> Timed | None:
         """Time the common tiles, with others where one of these is faster by more than a tie; None if none fits.
 
-        Powers of two of the steps of an instruction are timed along with the common tiles; sizes between them, only
-        near the fastest, as long as one of these is faster by more than a tie.
+        Powers of two of the steps of an instruction are timed along with the common tiles.
         """
         common = [tile for tile in self._common if tile.blocks_per_sm >= self.least_blocks]
         if not common:
             return None
         listed: Any = np.array([[getattr(tile, name) for name in COLUMNS] for tile in common], dtype=np.int64).T
-        parts = [self._timed(np.concatenate([listed, self._powers], axis=1))]
-        fastest = parts[0].at(slice(len(common)))
-        starts = parts[0].fastest(KEPT)
-        least, best = np.inf, parts[0].seconds.min()
-        while best < least / (1 + TIE):
-            least = best
-            parts.append(self._timed(self._near(starts)))
-            best, starts = min(best, parts[-1].seconds.min()), parts[-1].fastest(KEPT)
-        if fastest.seconds.min() <= best * (1 + TIE):
-            return fastest
-        return Timed(*(np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)))
+        requested: list[Any] = []
+
+        def seconds(tiles: Any) -> Any:
+            took, moved = self._times(tiles)
+            requested.append(moved)
+            return took
+
+        tiles, times = search(np.concatenate([listed, self._powers], axis=1), seconds, self._near, len(SIZES) + 1)
+        known = Timed(tiles, times, np.concatenate(requested))
+        fastest = known.at(slice(len(common)))
+        return fastest if fastest.seconds.min() <= times.min() * (1 + TIE) else known
 
     @cached_property
     def _units(self) -> int | None:
@@ -109,73 +98,56 @@ class LayerTiles:
         rows, columns, depth = (int(figure.value) for figure in figures if figure is not None)
         return {"block_m": rows, "block_n": columns, "block_k": max(1, depth // self.layer.element_size)}
 
-    @cached_property
+    @property
     def _powers(self) -> Any:
         """Powers of two of the steps up to the extents of the layer."""
         layer, most = self.layer, largest(self.clock.device)
         narrowest, widest = (max(1, width // layer.element_size) for width in (NARROWEST, WIDEST))
-        least = {"block_m": FEWEST, "block_n": 1, "block_k": narrowest}
-        extents = dict(zip(SIZES, (layer.rows, layer.out_features, layer.in_features), strict=True))
         limits = {"block_m": most, "block_n": most, "block_k": widest}
+        least = {"block_m": FEWEST, "block_n": 1, "block_k": narrowest}
         sizes = []
-        for name in SIZES:
-            step = self._steps[name]
-            each = [step << power for power in range(limits[name].bit_length())]
-            enough = next((size for size in each if size >= min(extents[name], limits[name])), each[-1])
-            sizes.append([size for size in each if min(least[name], enough) <= size <= enough])
-        return self._fitting([self._each(*sizes, self._searched)])
+        for name, extent in zip(SIZES, (layer.rows, layer.out_features, layer.in_features), strict=True):
+            powers = [self._steps[name] << power for power in range(limits[name].bit_length())]
+            enough = next((size for size in powers if size >= min(extent, limits[name])), powers[-1])
+            sizes.append([size for size in powers if min(least[name], enough) <= size <= enough])
+        return self._fitting(grid([*sizes, splits_of(layer) if self.splits is None else (self.splits,)]))
 
-    @property
-    def _searched(self) -> Sequence[int]:
-        return splits_of(self.layer) if self.splits is None else (self.splits,)
+    def _near(self, start: Sequence[int]) -> Any:
+        """Lay out heights and widths near those of a tile, and other slices and splits."""
+        tile = dict(zip((*SIZES, "splits"), start, strict=True))
+        sizes: dict[str, Sequence[int]] = {name: around(tile[name], self._steps[name]) for name in SIZES}
+        parts = tile["splits"]
+        sizes["splits"] = (parts,) if self.splits is not None else range(max(1, parts // 2), 2 * parts + 1)
+        return self._fitting(planes(tile, sizes, [("block_m", "block_n"), ("block_k", "splits")]))
 
-    def _near(self, starts: Sequence[tuple[int, ...]]) -> Any:
-        """Lay out, near each start, the sizes from half of a tile to twice as much, and other slices and splits."""
-
-        def around(name: str, size: int) -> list[int]:
-            step, power = self._steps[name], 1 << size.bit_length() - 1
-            finer = step * max(1, power // (FINER * step))
-            below = range(step * max(1, size // (2 * step)), size, finer)
-            return [*below, *range(size, 2 * size + 1, 2 * finer)]
-
-        found = []
-        for block_m, block_n, block_k, splits in starts:
-            parts = (splits,) if self.splits is not None else range(max(1, splits // 2), 2 * splits + 1)
-            found.append(self._each(around("block_m", block_m), around("block_n", block_n), [block_k], [splits]))
-            found.append(self._each([block_m], [block_n], around("block_k", block_k), parts))
-        return self._fitting(found)
-
-    def _each(self, *sizes_and_splits: Sequence[int]) -> Any:
-        """Lay out every combination of sizes and splits in columns."""
-        return np.stack(np.meshgrid(*sizes_and_splits, indexing="ij")).reshape(4, -1)
-
-    def _fitting(self, found: Sequence[Any]) -> Any:
+    def _fitting(self, tiles: Any) -> Any:
         """Choose the tiles that fit and whose splits may pay, in each number of stages with more blocks than others.
 
         More stages at as many blocks per SM are not slower.
         """
         layer, scale = self.layer, self.layer.scale_block
-        m, n, k, splits = each = np.concatenate(found, axis=1)
+        m, n, k, splits = tiles
         allowed = splits == (1 if self.splits is None else self.splits)
-        if self.splits is None:
-            tiles = layer.groups * ceil_div(layer.rows, m) * ceil_div(layer.out_features, n)
+        if self.splits is None and self._units is not None:
+            blocks = layer.groups * ceil_div(layer.rows, m) * ceil_div(layer.out_features, n) * splits
             most = ceil_div(layer.in_features, np.maximum(k, scale or 1))
-            allowed |= (splits <= most) & (tiles * splits <= 2 * (self._units or 0))
+            allowed |= (splits <= most) & (blocks <= 2 * self._units)
         if scale is not None and scale < layer.in_features:
             allowed &= scale % k == 0
-        m, n, k, splits = each = each[:, allowed]
-        sizes = {name: size[:, None] for name, size in zip(SIZES, (m, n, k), strict=True)}
+        tiles = tiles[:, allowed]
+        sizes = {name: size[:, None] for name, size in zip(SIZES, tiles, strict=False)}
         blocks = blocks_at(self.clock.device, layer, sizes, STAGES)
         pays = blocks >= self.least_blocks
         pays[:, 1:] &= blocks[:, 1:] > np.maximum.accumulate(blocks, axis=1)[:, :-1]
         places, stages = pays.nonzero()
-        m, n, k, splits = each[:, places]
-        return np.stack([m, n, k, splits, blocks[pays], warps_of(m, n), STAGES[stages]])
+        warps = warps_of(tiles[0], tiles[1])
+        return np.stack([*tiles[:, places], blocks[pays], warps[places], STAGES[stages]])
 
-    def _timed(self, tiles: Any) -> Timed:
-        seconds: Any = 0.0
-        requested: Any = 0.0
+    def _times(self, tiles: Any) -> tuple[Any, Any]:
+        """Time tiles [s], and count what they request [B]."""
+        seconds: Any = np.zeros(tiles.shape[1])
+        requested: Any = np.zeros(tiles.shape[1])
         layers = LayerNumbers(self.layer, self.layer.numbers)
-        for time, moved, _ in self.clock.kernels_at(layers, GemmTile(*tiles), self.name):
-            seconds, requested = seconds + time, requested + moved
-        return Timed(tiles, *(np.broadcast_to(each, tiles.shape[1]) for each in (seconds, requested)))
+        for took, moved, _ in self.clock.kernels_at(layers, GemmTile(*tiles), self.name):
+            seconds, requested = seconds + took, requested + moved
+        return seconds, requested
