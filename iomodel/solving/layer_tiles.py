@@ -75,7 +75,7 @@ class LayerTiles:
             requested.append(moved)
             return took
 
-        tiles, times = search(np.concatenate([listed, self._powers], axis=1), seconds, self._near, len(SIZES) + 1)
+        tiles, times = search(np.concatenate([listed, self._powers], axis=1), seconds, self._near)
         known = Timed(tiles, times, np.concatenate(requested))
         fastest = known.at(slice(len(common)))
         return fastest if fastest.seconds.min() <= times.min() * (1 + TIE) else known
@@ -114,7 +114,7 @@ class LayerTiles:
 
     def _near(self, start: Sequence[int]) -> Any:
         """Lay out heights and widths near those of a tile, and other slices and splits."""
-        tile = dict(zip((*SIZES, "splits"), start, strict=True))
+        tile = dict(zip((*SIZES, "splits"), start, strict=False))
         sizes: dict[str, Sequence[int]] = {name: around(tile[name], self._steps[name]) for name in SIZES}
         parts = tile["splits"]
         sizes["splits"] = (parts,) if self.splits is not None else range(max(1, parts // 2), 2 * parts + 1)

@@ -33,10 +33,11 @@ def around(size: int, step: int) -> list[int]:
     """List sizes from half of a size to twice as much, multiples of a step.
 
     >>> around(64, 1), around(64, 16)
-    ([32, 40, 48, 56, 64, 80, 96, 112, 128], [32, 48, 64, 96, 128])
+    ([32, 40, 48, 56, 64, 80, 96, 112, 128], [32, 48, 64, 80, 96, 112, 128])
     """
-    finer = step * max(1, (1 << size.bit_length() - 1) // (FINER * step))
-    return [*range(step * max(1, size // (2 * step)), size, finer), *range(size, 2 * size + 1, 2 * finer)]
+    power = 1 << size.bit_length() - 1
+    finer, wider = (step * max(1, power // (parts * step)) for parts in (FINER, FINER // 2))
+    return [*range(step * max(1, size // (2 * step)), size, finer), *range(size, 2 * size + 1, wider)]
 
 
 def planes(start: Mapping[str, int], sizes: Mapping[str, Sequence[int]], pairs: Iterable[tuple[str, str]]) -> Any:
@@ -49,27 +50,27 @@ def planes(start: Mapping[str, int], sizes: Mapping[str, Sequence[int]], pairs: 
     return np.concatenate([*laid], axis=1)
 
 
-def search(
-    first: Any, times: Callable[[Any], Any], near: Callable[[Sequence[int]], Any], moved: int | None = None
-) -> tuple[Any, Any]:
-    """Time columns of tiles, then those near the fastest, as long as one of these is faster by more than a tie.
+def search(first: Any, times: Callable[[Any], Any], near: Callable[[Sequence[int]], Any]) -> tuple[Any, Any]:
+    """Time columns of tiles, then those near the fastest, as long as one of these is faster by half a tie.
 
-    A time is infinite where a tile does not fit. `near` takes the first `moved` rows of a column, all by default. The
-    columns and the times of all are returned, in the order in which they were timed.
+    The other half is left for a choice of tiles that takes a known one where it ties.
+
+    A time is infinite where a tile does not fit. The columns and the times of all are returned, in the order in which
+    they were timed.
     """
     tiles, seconds = [first], [times(first)]
     least, best = np.inf, seconds[0].min(initial=np.inf)
-    while best < least / (1 + TIE):
+    while best < least / (1 + TIE / 2):
         least = best
-        tiles.append(np.concatenate([near(start) for start in _fastest(tiles[-1][:moved], seconds[-1])], axis=1))
+        tiles.append(np.concatenate([near(start) for start in _fastest(tiles[-1], seconds[-1])], axis=1))
         seconds.append(times(tiles[-1]))
         best = min(best, seconds[-1].min())
     return np.concatenate(tiles, axis=1), np.concatenate(seconds)
 
 
 def _fastest(tiles: Any, seconds: Any) -> list[tuple[int, ...]]:
-    """List some of the fastest tiles, each once."""
-    many = min(len(seconds), 4 * KEPT)
-    places = np.argpartition(seconds, many - 1)[:many]
-    places = places[np.isfinite(seconds[places])]
-    return [*dict.fromkeys(map(tuple, tiles[:, places[seconds[places].argsort()]].T.tolist()))][:KEPT]
+    """List some of the fastest tiles, which differ in their first size."""
+    order = seconds.argsort(kind="stable")
+    order = order[np.isfinite(seconds[order])]
+    _, places = np.unique(tiles[0, order], return_index=True)
+    return [tuple(tile) for tile in tiles[:, order[np.sort(places)[:KEPT]]].T.tolist()]
