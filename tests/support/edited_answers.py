@@ -91,10 +91,11 @@ def answer(question: Question, device: Hardware, **more: Any) -> Any:
 
 
 def seconds(question: Question, found: Any, without_attention: bool) -> float:
-    """The time of an answer; of a plan, that of a token on each of its devices [s]."""
+    """The time of an answer; of a plan and a step, whose devices may be searched, that on each of its devices [s]."""
     if question[0] == "plan":
         return found.count / float(found.tokens_per_second)
-    return float(found.seconds - (found.attention_seconds if without_attention else 0))
+    devices = found.layout.devices if question[0] == "step" else 1
+    return float(devices * (found.seconds - (found.attention_seconds if without_attention else 0)))
 
 
 def compared(question: Question, worse: Side, better: Side, path: str) -> tuple[float, float] | None:
