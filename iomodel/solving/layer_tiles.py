@@ -98,6 +98,10 @@ class LayerTiles:
         rows, columns, depth = (int(figure.value) for figure in figures if figure is not None)
         return {"block_m": rows, "block_n": columns, "block_k": max(1, depth // self.layer.element_size)}
 
+    @cached_property
+    def _extents(self) -> Mapping[str, int]:
+        return dict(zip(SIZES, (self.layer.rows, self.layer.out_features, self.layer.in_features), strict=True))
+
     @property
     def _powers(self) -> Any:
         """Powers of two of the steps up to the extents of the layer."""
@@ -106,7 +110,7 @@ class LayerTiles:
         limits = {"block_m": most, "block_n": most, "block_k": widest}
         least = {"block_m": FEWEST, "block_n": 1, "block_k": narrowest}
         sizes = []
-        for name, extent in zip(SIZES, (layer.rows, layer.out_features, layer.in_features), strict=True):
+        for name, extent in self._extents.items():
             powers = [self._steps[name] << power for power in range(limits[name].bit_length())]
             enough = next((size for size in powers if size >= min(extent, limits[name])), powers[-1])
             sizes.append([size for size in powers if min(least[name], enough) <= size <= enough])
@@ -115,10 +119,16 @@ class LayerTiles:
     def _near(self, start: Sequence[int]) -> Any:
         """Lay out heights and widths near those of a tile, and other slices and splits."""
         tile = dict(zip((*SIZES, "splits"), start, strict=False))
-        sizes: dict[str, Sequence[int]] = {name: around(tile[name], self._steps[name]) for name in SIZES}
+        sizes: dict[str, Sequence[int]] = {name: self._filled(name, tile[name]) for name in SIZES}
         parts = tile["splits"]
         sizes["splits"] = (parts,) if self.splits is not None else range(max(1, parts // 2), 2 * parts + 1)
         return self._fitting(planes(tile, sizes, [("block_m", "block_n"), ("block_k", "splits")]))
+
+    def _filled(self, name: str, size: int) -> list[int]:
+        """List sizes near one, each the least that cuts its axis into as many parts."""
+        extent, step = self._extents[name], self._steps[name]
+        cut = (-(-extent // -(-extent // near)) for near in around(size, step))
+        return [*dict.fromkeys((-(-least // step) * step for least in cut)), size]
 
     def _fitting(self, tiles: Any) -> Any:
         """Choose the tiles that fit and whose splits may pay, in each number of stages with more blocks than others.

@@ -15,7 +15,7 @@ from iomodel.solving.certificate import TIE
 
 KEPT = 3
 """Fastest tiles near which others are tried."""
-FINER = 8
+FINER = 16
 """Steps to which a power of two is divided near the fastest tiles [-]."""
 
 
@@ -32,8 +32,8 @@ def grid(sizes: Iterable[Sequence[int]]) -> Any:
 def around(size: int, step: int) -> list[int]:
     """List sizes from half of a size to twice as much, multiples of a step.
 
-    >>> around(64, 1), around(64, 16)
-    ([32, 40, 48, 56, 64, 80, 96, 112, 128], [32, 48, 64, 80, 96, 112, 128])
+    >>> around(64, 16), around(256, 64)
+    ([32, 48, 64, 80, 96, 112, 128], [128, 192, 256, 320, 384, 448, 512])
     """
     power = 1 << size.bit_length() - 1
     finer, wider = (step * max(1, power // (parts * step)) for parts in (FINER, FINER // 2))

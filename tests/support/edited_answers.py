@@ -109,6 +109,8 @@ def compared(question: Question, worse: Side, better: Side, path: str) -> tuple[
         return None
     if name == "solve" and better.found.known_seconds is None:
         return None
+    if name == "step" and worse.found.layout.devices == 1 < better.found.layout.devices:
+        return None  # no layout of the worse device holds the model, which is then timed as if one device held it
     beside = by_rules and name == "step"
     slow, fast = (seconds(question, each.found, beside) for each in (worse, better))
     if name == "estimate" and fast > slow and ruled(worse.found):
