@@ -128,7 +128,7 @@ class LayerTiles:
         """List sizes near one, each the least that cuts its axis into as many parts."""
         extent, step = self._extents[name], self._steps[name]
         cut = (-(-extent // -(-extent // near)) for near in around(size, step))
-        return [*dict.fromkeys((-(-least // step) * step for least in cut)), size]
+        return [*dict.fromkeys(-(-least // step) * step for least in cut), size]
 
     def _fitting(self, tiles: Any) -> Any:
         """Choose the tiles that fit and whose splits may pay, in each number of stages with more blocks than others.
