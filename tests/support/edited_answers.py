@@ -113,7 +113,7 @@ def compared(question: Question, worse: Side, better: Side, path: str) -> tuple[
         return None  # no layout of the worse device holds the model, which is then timed as if one device held it
     beside = by_rules and name == "step"
     slow, fast = (seconds(question, each.found, beside) for each in (worse, better))
-    if name == "estimate" and fast > slow and ruled(worse.found):
+    if name == "estimate" and fast > slow and (ruled(worse.found) or ruled(better.found)):
         found = worse.found
         kernels = {"implementation": found.implementation, "tiles": found.tiles, **found.cost.options}
         at_same = answer(question, better.device, **kernels)
