@@ -41,7 +41,9 @@ class Timed(NamedTuple):
     @property
     def in_order(self) -> Timed:
         """The tiles, each once, the fastest first."""
-        places = np.sort(np.unique(self.tiles, axis=1, return_index=True)[1])
+        above = self.tiles - self.tiles.min(axis=1, keepdims=True)
+        number = np.ravel_multi_index([*above], tuple(above.max(axis=1) + 1))
+        places = np.sort(np.unique(number, return_index=True)[1])
         return self.at(places[np.argsort(self.seconds[places], kind="stable")])
 
     def tile(self, place: int) -> GemmTile:
@@ -75,7 +77,9 @@ class LayerTiles:
             requested.append(moved)
             return took
 
-        tiles, times = search(np.concatenate([listed, self._powers], axis=1), seconds, self._near)
+        tiles, times = search(
+            np.concatenate([listed, self._powers], axis=1), seconds, self._near, COLUMNS.index("blocks_per_sm")
+        )
         known = Timed(tiles, times, np.concatenate(requested))
         fastest = known.at(slice(len(common)))
         return fastest if fastest.seconds.min() <= times.min() * (1 + TIE) else known

@@ -50,27 +50,30 @@ def planes(start: Mapping[str, int], sizes: Mapping[str, Sequence[int]], pairs: 
     return np.concatenate([*laid], axis=1)
 
 
-def search(first: Any, times: Callable[[Any], Any], near: Callable[[Sequence[int]], Any]) -> tuple[Any, Any]:
+def search(
+    first: Any, times: Callable[[Any], Any], near: Callable[[Sequence[int]], Any], apart: int = 0
+) -> tuple[Any, Any]:
     """Time columns of tiles, then those near the fastest, as long as one of these is faster by half a tie.
 
     The other half is left for a choice of tiles that takes a known one where it ties.
 
-    A time is infinite where a tile does not fit. The columns and the times of all are returned, in the order in which
+    A time is infinite where a tile does not fit. The tiles near which others are tried differ in the row `apart`: those
+    that differ in it are rarely near each other. The columns and the times of all are returned, in the order in which
     they were timed.
     """
     tiles, seconds = [first], [times(first)]
     least, best = np.inf, seconds[0].min(initial=np.inf)
     while best < least / (1 + TIE / 2):
         least = best
-        tiles.append(np.concatenate([near(start) for start in _fastest(tiles[-1], seconds[-1])], axis=1))
+        tiles.append(np.concatenate([near(start) for start in _fastest(tiles[-1], seconds[-1], apart)], axis=1))
         seconds.append(times(tiles[-1]))
         best = min(best, seconds[-1].min())
     return np.concatenate(tiles, axis=1), np.concatenate(seconds)
 
 
-def _fastest(tiles: Any, seconds: Any) -> list[tuple[int, ...]]:
-    """List some of the fastest tiles, which differ in their first size."""
+def _fastest(tiles: Any, seconds: Any, apart: int) -> list[tuple[int, ...]]:
+    """List some of the fastest tiles, which differ in a row."""
     order = seconds.argsort(kind="stable")
     order = order[np.isfinite(seconds[order])]
-    _, places = np.unique(tiles[0, order], return_index=True)
+    _, places = np.unique(tiles[apart, order], return_index=True)
     return [tuple(tile) for tile in tiles[:, order[np.sort(places)[:KEPT]]].T.tolist()]
