@@ -14,9 +14,8 @@ PAIRED = Linear(rows=4096, in_features=4096, out_features=1024, dtype="fp32")
 SMALL = Linear(rows=16384, in_features=14336, out_features=2048, bias=True, dtype="fp32")
 WIDE = Linear(rows=512, in_features=2048, out_features=1024)
 UNEVEN = Linear(rows=128, in_features=14336, out_features=14336, weight_dtype="nvfp4")
-LONG = Linear(rows=8192, in_features=14336, out_features=14336)
-NARROW_WEIGHTS = {"dtype": "fp32", "weight_dtype": "nvfp4", "out_dtype": "fp32", "gated": True}
-CUT = Linear(rows=1024, in_features=1024, out_features=2048, **NARROW_WEIGHTS)
+LONG = Linear(rows=4096, in_features=14336, out_features=14336, dtype="fp16")
+CUT = Linear(rows=4096, in_features=4096, out_features=1000, dtype="fp16")
 GATED = Linear(rows=512, in_features=14336, out_features=4096, gated=True)
 FASTER = {
     "an output narrower than a common tile": ("a100-sxm4-40gb", NARROW, {"block_m": 16, "block_n": 8, "block_k": 64}),
@@ -29,8 +28,8 @@ FASTER = {
     "a narrow slice in a small memory": ("apple-m1-max", SMALL, {"block_m": 64, "block_n": 64, "block_k": 16}),
     "a wide slice": ("rtx-a5000", WIDE, {"block_m": 64, "block_n": 128, "block_k": 96}),
     "a width between powers of two": ("rtx3080", UNEVEN, {"block_m": 16, "block_n": 144, "block_k": 32}),
-    "more blocks of narrower slices": ("rtx-6000-ada", LONG, {"block_m": 192, "block_n": 112, "block_k": 32}),
-    "an axis in whole parts": ("mi250x-gcd", CUT, {"block_m": 48, "block_n": 208, "block_k": 32}),
+    "blocks of half the memory": ("rtx-6000-ada", LONG, {"block_m": 160, "block_n": 120, "block_k": 32, "stages": 2}),
+    "an axis in whole parts": ("h100-sxm5", CUT, {"block_m": 160, "block_n": 200, "block_k": 64}),
     "a low tile of many rows": ("mi250x", GATED, {"block_m": 32, "block_n": 64, "block_k": 16, "stages": 2}),
 }
 """Tiles that are not among the common ones, which are 1 to 76 % slower."""
