@@ -40,7 +40,7 @@ def around(size: int, step: int) -> list[int]:
     return [*range(step * max(1, size // (2 * step)), size, finer), *range(size, 2 * size + 1, wider)]
 
 
-def planes(start: Mapping[str, int], sizes: Mapping[str, Sequence[int]], pairs: Iterable[tuple[str, str]]) -> Any:
+def planes(start: Mapping[str, int], sizes: Mapping[str, Sequence[int]], pairs: Iterable[tuple[str, ...]]) -> Any:
     """Lay out the tiles in which two sizes of one differ.
 
     >>> planes({"u": 1, "v": 1, "w": 1}, {"u": [1, 2], "v": [1, 3], "w": [1]}, [("u", "v")]).tolist()
@@ -72,8 +72,15 @@ def search(
 
 
 def _fastest(tiles: Any, seconds: Any, apart: int) -> list[tuple[int, ...]]:
-    """List some of the fastest tiles, which differ in a row."""
+    """List some of the fastest tiles, no two of which have the same first two sizes or are alike in a row."""
+    found: list[tuple[int, ...]] = []
+    seen: set[Any] = set()
     order = seconds.argsort(kind="stable")
-    order = order[np.isfinite(seconds[order])]
-    _, places = np.unique(tiles[apart, order], return_index=True)
-    return [tuple(tile) for tile in tiles[:, order[np.sort(places)[:KEPT]]].T.tolist()]
+    for place in order[np.isfinite(seconds[order])].tolist():
+        alike = {("row", int(tiles[apart, place])), tuple(tiles[:2, place].tolist())}
+        if not alike & seen:
+            seen |= alike
+            found.append(tuple(tiles[:, place].tolist()))
+            if len(found) == KEPT:
+                break
+    return found
