@@ -60,16 +60,36 @@ class Buffered(NamedTuple):
 
 def buffered(device: Hardware, layer: Any, sizes: Mapping[str, int], stages: int | None = None) -> Buffered:
     """Count the resources of a block of a tile, with as many stages as fit if their number is not given."""
+    return _buffered(device, *_amounts(layer, sizes), stages)
+
+
+def blocks_at(device: Hardware, layer: Any, sizes: Mapping[str, Any], stages: Any) -> Any:
+    """Return the blocks per SM of tiles in so many stages, which may be arrays; 0 where a block exceeds a limit."""
+    stage, outputs = _amounts(layer, sizes)
+    return blocks_of(_resources(device, stages * stage, outputs))
+
+
+def _amounts(layer: Any, sizes: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Count the bytes of a stage of a tile, and the sums of a block; the sizes may be arrays."""
     block_m, block_n, block_k = (sizes[name] for name in ("block_m", "block_n", "block_k"))
     weights = 2 if layer.gated else 1
     stage = block_m * block_k * ELEMENT_SIZE[layer.dtype]
-    stage += weights * -(-block_k * block_n * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
-    return _buffered(device, stage, weights * block_m * block_n, stages)
+    stage = stage + weights * -(-block_k * block_n * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
+    return stage, weights * block_m * block_n
 
 
 @per_device
 def _buffered(device: Hardware, stage: int, outputs: int, stages: int | None) -> Buffered:
-    """Count the resources of a block from the bytes of a stage and the number of its sums.
+    """Count the resources of a block from the bytes of a stage and the number of its sums."""
+    if stages is None:
+        extra = _resources(device, 0, outputs).used["shared memory"]
+        limit = device.sram_per_block
+        stages = next((each for each in STAGES if each * stage + extra <= limit), STAGES[-1])
+    return Buffered(_resources(device, stages * stage, outputs), stages)
+
+
+def _resources(device: Hardware, buffers: Any, outputs: Any) -> BlockFit:
+    """Count the resources of a block with so many bytes of buffers and so many sums, which may be arrays.
 
     The sums lie in accumulators, else in registers, else in the memory of the buffers.
     """
@@ -82,26 +102,25 @@ def _buffered(device: Hardware, stage: int, outputs: int, stages: int | None) ->
     else:
         extra = sums
     limit, per_sm = device.sram_per_block, device.memory.sram.per_sm
-    if stages is None:
-        stages = next((each for each in STAGES if each * stage + extra <= limit), STAGES[-1])
-    shared = stages * stage + extra
+    shared = buffers + extra
     used, limits = {"shared memory": shared}, {"shared memory": limit}
-    blocks = {"blocks": 32 if device.limits.blocks_per_sm is None else int(device.limits.blocks_per_sm.value)}
+    blocks: dict[str, Any] = {"blocks": 32}
+    if device.limits.blocks_per_sm is not None:
+        blocks["blocks"] = int(device.limits.blocks_per_sm.value)
     if place:
         used[place], limits[place], blocks[place] = sums, amount, amount // sums
-    blocks["shared memory"] = (limit if per_sm is None else int(per_sm.value)) // shared
-    return Buffered(BlockFit(used, limits, blocks, dict.fromkeys(used, "B")), stages)
+    blocks["shared memory"] = (limit if per_sm is None else int(per_sm.value)) // larger(1, shared)
+    return BlockFit(used, limits, blocks, dict.fromkeys(used, "B"))
 
 
-def warps_of(block_m: int, block_n: int) -> int:
+def warps_of(block_m: Any, block_n: Any) -> Any:
     """Return the usual number of warps of a tile."""
-    return max(1, min(8, block_m * block_n // 4096))
+    return larger(1, smaller(8, block_m * block_n // 4096))
 
 
-def blocks_of(fit: BlockFit) -> int:
+def blocks_of(fit: BlockFit) -> Any:
     """Return the number of blocks per SM; 0 if a block exceeds a limit."""
-    blocks: int = 0 if fit.over else fit.blocks_per_sm
-    return blocks
+    return pick(fit.fits, fit.blocks_per_sm, 0)
 
 
 def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[GemmTile]:
@@ -132,9 +151,9 @@ def competing(
     slices = max(16, SLICE // ELEMENT_SIZE[first.dtype])
     if first.scale_block is not None and anywhere(first.scale_block < first.in_features):
         slices = next(size for size in range(min(slices, first.scale_block), 0, -1) if not first.scale_block % size)
-    searched = answering(first)[0].implementations[0].searched["splits"]
+    searched = splits_of(first)
     most = ceil_div(first.in_features, slices if first.scale_block is None else max(slices, first.scale_block))
-    large = LARGE if device.sram_per_block > 1 << 20 else ()
+    large = _large(device)
     enough: Any = 1 << 30
     for size in reversed((*ROWS, *large)):
         enough = pick(most_rows <= size, size, enough)
@@ -154,6 +173,21 @@ def competing(
             for parts, few in options:
                 warps = warps_of(block_m, block_n)
                 yield GemmTile(block_m, block_n, slices, parts, blocks, warps, stages), near & few
+
+
+def splits_of(layer: Linear) -> Sequence[int]:
+    """Return the numbers of parts of a sum that libraries try."""
+    searched: Sequence[int] = answering(layer)[0].implementations[0].searched["splits"]
+    return searched
+
+
+def largest(device: Hardware) -> int:
+    """Return the largest size of a common tile on a device."""
+    return (*ROWS, *_large(device))[-1]
+
+
+def _large(device: Hardware) -> tuple[int, ...]:
+    return LARGE if device.sram_per_block > 1 << 20 else ()
 
 
 def _splits(searched: Sequence[int], most: Any, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:

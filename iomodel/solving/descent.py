@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from math import inf
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.counting.requirements import met, numbers_of
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.implementation import PACKED, TEXTBOOK
+from iomodel.solving.near import around, grid, planes, search
 from iomodel.solving.question import Choice, Question, best_choice
 from iomodel.solving.solution import Solution
 from iomodel.solving.textbook import solve_textbook
@@ -20,12 +23,8 @@ from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention
 
-STARTS = (1, 2, 4, 8)
-"""Multiples of the smallest tiles at which further descents start."""
 LARGEST = 1024
-"""The largest power of two tried for a tile, unless the start of the descent is larger [rows]."""
-FINER = 8
-"""Steps to which a power of two is divided in the last descent [-]."""
+"""The largest power of two tried for a tile, unless the tile of least traffic is larger [rows]."""
 
 
 def textbook_choice(question: Question, searches: bool = True) -> Choice:
@@ -33,9 +32,8 @@ def textbook_choice(question: Question, searches: bool = True) -> Choice:
 
     They are the tiles of least traffic, under the fastest packing and numbers that the algorithm has searched unless
     `searches` is False. The tiles of an approximation, and of a workload other than attention, change little traffic,
-    but the number of concurrent blocks: a coordinate descent over powers of two, and over the numbers that the
-    algorithm has searched, starts from the tiles of least traffic and from small tiles; another one, over the sizes
-    between, from where each of them ends.
+    but the number of concurrent blocks: powers of two are timed beside the tiles of least traffic, and then the sizes
+    and the numbers that the algorithm has searched near the fastest.
     """
     algorithm, call = question.algorithm, question.call
     if searches and isinstance(call, Attention | VarlenAttention) and algorithm.searched and not algorithm.approximates:
@@ -91,50 +89,34 @@ def _fastest_of_least_traffic(question: Question) -> Choice | None:
 
 
 def _quicker(start: Mapping[str, int], question: Question) -> Choice:
-    """Descend to tiles and numbers of `searched` that no replacement of one of them makes faster."""
+    """Search the fastest tiles, and numbers of `searched`, near powers of two and near a start.
+
+    All kernels share an SM by the largest footprint, so that small tiles may be faster than those of least traffic.
+    """
     algorithm, options, asked = question.algorithm, dict(question.options), question.by(TEXTBOOK)
-    names = asked.bound.tiles
+    names = tuple(asked.bound.tiles)
     numbers = {name: sizes for name, sizes in algorithm.searched.items() if name not in options}
-    step = question.budget.alignment
-
-    @cache
-    def seconds(*sizes: int) -> float:
-        point = dict(zip((*names, *numbers), sizes, strict=True))
-        chosen, tiles = ({name: point[name] for name in each} for each in (numbers, names))
-        try:
-            return asked.launched(tiles, chosen).seconds
-        except (InfeasibleError, InputError):
-            return inf
-
-    def powers(name: str, _: int) -> Iterator[int]:
-        size = step
-        while name in names and size <= max(LARGEST, start[name]):
-            yield size
-            size *= 2
-        yield from numbers.get(name, ())
-
-    def between(name: str, best: int) -> Iterator[int]:
-        finer = step * max(1, best // (FINER * step))
-        return iter(range(step * max(1, best // (2 * step)), 2 * best, finer) if name in names else ())
-
-    def descended(
-        best: dict[str, int], candidates: Callable[[str, int], Iterator[int]]
-    ) -> tuple[float, dict[str, int]]:
-        least, changed = seconds(*best.values()), True
-        while changed:
-            changed = False
-            for name, chosen in best.items():
-                for size in candidates(name, chosen):
-                    other = {**best, name: size}
-                    time = seconds(*other.values())
-                    if time < least:
-                        least, changed, best = time, True, other
-        return least, best
-
-    # All kernels share an SM by the largest footprint: a descent from large tiles alone would stay there.
+    every, step, clock = (*names, *numbers), question.budget.alignment, asked.timer().clock
+    known = {**numbers_of(algorithm, question.call), **asked.bound.options}
     unsearched = {name: algorithm.options[name] for name in numbers}
-    points = [{name: start[name] for name in names}, *(dict.fromkeys(names, step * times) for times in STARTS)]
-    ends = (descended({**point, **unsearched}, powers)[1] for point in points)
-    finer = [descended(dict(end), between) for end in {tuple(end.items()) for end in ends}]
-    best = min(finer, key=lambda found: (found[0], *found[1].values()))[1]
+
+    def seconds(tiles: Any) -> Any:
+        point = dict(zip(every, tiles, strict=True))
+        sizes, chosen = ({name: point[name] for name in each} for each in (names, numbers))
+        return np.where(met(algorithm, {**known, **point}), clock.in_one_memory(sizes, chosen), np.inf)
+
+    def near(tile: Sequence[int]) -> Any:
+        sizes = {name: around(size, step) for name, size in zip(names, tile, strict=False)}
+        return planes(
+            dict(zip(every, tile, strict=True)), {**sizes, **numbers}, combinations(every, min(2, len(every)))
+        )
+
+    def powers(name: str) -> list[int]:
+        most = max(LARGEST, start[name])
+        return [step << power for power in range((most // step).bit_length())]
+
+    given = grid([[size] for size in (*(start[name] for name in names), *unsearched.values())])
+    first = grid([*map(powers, names), *([number] for number in unsearched.values())])
+    tiles, times = search(np.concatenate([given, first], axis=1), seconds, near)
+    best = dict(zip(every, tiles[:, np.lexsort((*tiles[::-1], times))[0]].tolist(), strict=True))
     return FrozenDict({name: best[name] for name in names}), {**options, **{name: best[name] for name in numbers}}

@@ -1,9 +1,13 @@
-"""Tiles of least time of a linear layer on a device, among the common tiles of libraries."""
+"""Tiles of least time of a linear layer on a device, a common tile of libraries where it ties."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
+
+import numpy as np
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.cost import Cost
@@ -13,6 +17,7 @@ from iomodel.placement.budget import Budget
 from iomodel.placement.check import check_layer
 from iomodel.placement.gemm_tiles import GemmTile, buffered
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
+from iomodel.solving.layer_tiles import LayerTiles, Timed
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.kernel_time import KernelTime
@@ -46,56 +51,82 @@ class LayerCandidate:
 
 
 def solve_layer(question: Question, top: int = 1) -> Solution:
-    """Solve for the least time of a linear layer, as :func:`iomodel.solve` with ``objective="time"``."""
+    """Solve for the least time of a linear layer, as :func:`iomodel.solve` with ``objective="time"``.
+
+    Of tiles within `TIE` of the fastest, which the model cannot tell apart, a common tile of libraries is taken.
+    """
     algorithm, layer, device, options = question.algorithm, question.call, question.device, question.options
     assert isinstance(layer, Linear)
     given = question.bound.options["splits"] if "splits" in options else None
-    clock, least = question.layers, question.least_blocks
-    ranked = clock.ranking(layer, given, algorithm)
-    tiles = [tile for _, tile in ranked if tile.blocks_per_sm >= least]
-    if not tiles:
+    ranked = LayerTiles(question.layers, layer, algorithm, given, question.least_blocks).ranked()
+    if ranked is None:
         raise InfeasibleError(
-            f"{algorithm}: no common tile of a linear layer has {least} blocks per SM on {device.name}",
+            f"{algorithm}: no common tile of a linear layer has {question.least_blocks} blocks per SM on {device.name}",
             least=device.sram_per_block + 1,
             unit="B",
         )
+    best = _candidate(question, ranked.tile(int(ranked.seconds.argmin())))
+    return Solution.comparing(
+        lambda: _compared(question, best, ranked),
+        algorithm=question.name,
+        tiles=FrozenDict({**best.cost.tiles, **best.tile.launch}),
+        cost=best.cost,
+        implementation=question.library.name,
+        known_seconds=best.seconds,
+        searched=() if given is not None else ("splits",),
+        ranked=_best(question, ranked, top) if top > 1 else (),
+        notes=(),
+        hardware=device,
+    )
 
-    def candidate(tile: GemmTile) -> LayerCandidate:
-        sizes = dict(tile.sizes)
-        splits = sizes.pop("splits")
-        kernels, _ = clock.fastest((layer,), {**sizes, **tile.launch}, splits, algorithm)
-        cost = question.adding({"splits": splits}).bound.cost(sizes)
-        return LayerCandidate(tile, tuple(kernels), cost, question.parameters)
 
-    found = [candidate(tile) for tile in tiles]
-    best = found[0]
-    slower = next((each for each in found if each.seconds > best.seconds), None)
-    fewest = min(found, key=lambda each: each.cost.hbm_bytes)
+def _candidate(question: Question, tile: GemmTile) -> LayerCandidate:
+    """Return a tile with its kernels and its exact cost."""
+    assert isinstance(question.call, Linear)
+    sizes = dict(tile.sizes)
+    splits = sizes.pop("splits")
+    wanted = {**sizes, **tile.launch}
+    kernels, _ = question.layers.fastest((question.call,), wanted, splits, question.algorithm)
+    cost = question.adding({"splits": splits}).bound.cost(sizes)
+    return LayerCandidate(tile, tuple(kernels), cost, question.parameters)
+
+
+def _best(question: Question, ranked: Timed, top: int) -> tuple[RunnerUp, ...]:
+    """Return so many of the fastest tiles, the fastest first."""
+    ordered = ranked.in_order
+    return tuple(_candidate(question, ordered.tile(place)).runner_up for place in range(min(top, len(ordered.seconds))))
+
+
+def _compared(question: Question, best: LayerCandidate, ranked: Timed) -> Mapping[str, Any]:
+    """Return the fields of a solution that compare its tile with the others."""
+    layer, device = question.call, question.device
+    assert isinstance(layer, Linear)
+    ordered = ranked.in_order
+    beyond = np.flatnonzero(ordered.seconds > ordered.seconds[0])
+    slower = _candidate(question, ordered.tile(int(beyond[0]))).runner_up if len(beyond) else None
+    fewest = _candidate(question, ordered.tile(int(ordered.requested.argmin())))
     lower, any_schedule = question.lower_bounds
-    placed = check_layer(algorithm, layer, device, best.tile.launch, best.cost.tiles)
+    placed = check_layer(question.algorithm, layer, device, best.tile.launch, best.cost.tiles)
     certificate = Certificate(
         binding=_binding(device, layer, best.tile),
         next_step=_next_step(device, layer, best.tile),
-        runner_up=None if slower is None else slower.runner_up,
+        runner_up=slower,
         least_hbm_bytes=fewest.cost.hbm_bytes,
         lower_bound=lower,
         ratio=best.cost.hbm_bytes / lower.bytes,
-        examined=len(found),
+        examined=len(ordered.seconds),
         any_schedule=any_schedule,
         memory=device.on_chip_per_block,
         least_traffic=fewest.runner_up,
     )
     distinct, capacity = question.compulsory.bytes, question.rates.cached
-    return Solution(
-        question.name, placed.tiles, best.cost, certificate,
-        Budget(device.sram_per_block, "B", device.name, best.tile.block_k), 0.0,
-        certificate.binding == "extent", placed, question.library.name,
-        known_seconds=best.seconds,
-        known_dram_bytes=dram_interval(best.kernels, distinct, best.cost.hbm_bytes, capacity),
-        searched=() if given is not None else ("splits",),
-        ranked=tuple(each.runner_up for each in found[:top]) if top > 1 else (),
-        hardware=device,
-    )  # fmt: skip
+    return {
+        "certificate": certificate,
+        "budget": Budget(device.sram_per_block, "B", device.name, best.tile.block_k),
+        "saturated": certificate.binding == "extent",
+        "placed": placed,
+        "known_dram_bytes": dram_interval(best.kernels, distinct, best.cost.hbm_bytes, capacity),
+    }
 
 
 def _binding(device: Hardware, layer: Linear, tile: GemmTile) -> Binding:

@@ -49,7 +49,7 @@ def solve(
     Under a bare budget, and where no implementation runs the call on the device, all live data of a thread block share
     one memory and the objective is the traffic, with proof. On such a device the numbers that the algorithm searches
     (splits) and packing are the fastest at these tiles, and the tiles of an approximation, and of a workload other than
-    attention, are the fastest that a descent from them finds, as their traffic decides little; ``objective="traffic"``
+    attention, are the fastest that a search near them finds, as their traffic decides little; ``objective="traffic"``
     gives those of the proof. Every integer tile that is a multiple of `alignment`
     competes, up to the first that covers its axis. Of tiles with equal traffic the one with the larger block_kv wins,
     then the smaller footprint, then the smaller block_q; of a linear layer block_n and block_m in their place, and
@@ -69,7 +69,7 @@ def solve(
     objective : {"time", "traffic"}, optional
         The quantity minimised: the time, or the bytes that blocks request, with proof. The time by default, and the
         traffic with the textbook's implementation or an `epsilon`. The traffic of a linear layer is minimised on the
-        textbook's machine alone; its time over the common tiles of libraries.
+        textbook's machine alone; its time over the common tiles of libraries and those that a search near them finds.
     sram_bytes : int or str, optional
         On-chip memory, a bare budget in place of a device [B]; with a unit, such as "227 KiB", too.
     sram_elements : int, optional

@@ -16,7 +16,7 @@ from iomodel.solving.on_device import LaunchProblem
 from iomodel.solving.problem import TileRange
 from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.kernel_time import Launched
-from iomodel.timing.shared_memory import WarpLayout
+from iomodel.timing.shared_memory import by_point
 
 
 @dataclass(frozen=True)
@@ -226,24 +226,13 @@ class TileTable:
         return replace(
             each[0],
             exposed=exposed[column["layout"]] if len({*exposed.tolist()}) > 1 else each[0].exposed,
-            layouts=_masked([launch.layout for launch in each], column["layout"]),
+            layouts=by_point([launch.layout for launch in each], column["layout"]),
             stages=column["stages"],
             warps=column["scheduled"],
             blocks_per_sm=column["blocks"],
             spilled=(column["near"], column["far"]),
             repeated=column["repeated"],
         )
-
-
-def _masked(layouts: Sequence[WarpLayout], column: Any) -> tuple[tuple[Any, WarpLayout], ...]:
-    """Return each layout that reads other bytes, with the mask of its points; none if all points read alike."""
-    # Groups of four warps read the same bytes in any layout.
-    layouts = [replace(layout, warps=(1, 1)) if layout.together else layout for layout in layouts]
-    distinct = {layout: number for number, layout in enumerate(dict.fromkeys(layouts))}
-    if len(distinct) == 1:
-        return ()
-    numbers = np.array([distinct[layout] for layout in layouts])[column]
-    return tuple((numbers == number, layout) for layout, number in distinct.items())
 
 
 def tile_tables(

@@ -163,8 +163,8 @@ def _timed(clock: LayerClock, layers: LayerNumbers, tile: Any, name: AlgorithmLi
     size = len(tile.block_m)
     total: Any = np.zeros(size)
     columns: dict[str, Any] = {"kernels": np.zeros(size)}
-    for seconds, runs, took in clock.kernels_at(layers, tile, name):
-        total = total + seconds
+    for seconds, requested, took in clock.kernels_at(layers, tile, name):
+        total, runs = total + seconds, requested > 0
         parts = {**took.breakdown, "streamed": took.streamed, "kernels": 1}
         for key, value in parts.items():
             columns[key] = columns.get(key, 0.0) + np.where(runs, value, 0.0)

@@ -253,15 +253,19 @@ class Grid:
 def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:
     """Compute the time of an SM with so many equal blocks: as many at once as fit, then the rest [s]."""
     end = deep * lengths[0]
+    of_rest: Any = None
     for many in range(2, len(lengths) + 1):
         full = floor_div(deep, many)
         rest = deep - full * many
         time = full * many * lengths[many - 1]
-        if not isinstance(rest, np.ndarray):  # one of the terms below
+        if not isinstance(rest, np.ndarray):
             time = time + (rest * lengths[int(rest) - 1] if rest else 0.0)
         else:
-            for left in range(1, many):
-                time = time + pick(rest == left, left * lengths[left - 1], 0.0)
+            if of_rest is None:
+                each = (left * length for left, length in enumerate(lengths, 1))
+                of_rest = np.stack(np.broadcast_arrays(np.zeros(rest.shape), *each))
+                places = np.indices(of_rest.shape[1:], sparse=True)
+            time = time + of_rest[(rest.astype(np.intp), *places)]
         end = pick(many <= smaller(most, deep), smaller(end, time), end)
     return end
 

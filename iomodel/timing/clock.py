@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
+
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.arithmetic import anywhere, larger
@@ -142,6 +144,22 @@ class Clock:
             took = self.elapsed(demand, self.rows, launched)
             total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
         return total
+
+    def in_one_memory(self, tiles: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+        """Time arrays of tiles and of some options whose live data share one memory [s]; infinite where none fits."""
+
+        def work(points: Any) -> tuple[KernelWork, ...]:
+            sizes, chosen = ({name: value[points] for name, value in each.items()} for each in (tiles, options))
+            return self.over(self.widths, sizes, chosen)
+
+        size = len(next(iter(tiles.values())))
+        footprint = larger(0, *(demand.footprint for demand in work(slice(None))))
+        fitting = np.flatnonzero(np.broadcast_to(in_one_memory(self.hardware, footprint).fits, size))
+        seconds = np.full(size, np.inf)
+        if len(fitting):
+            rooms = ((demand, Launched(blocks_per_sm=self.room(demand))) for demand in work(fitting))
+            seconds[fitting] = sum(self.seconds_over([demand], launched) for demand, launched in rooms)
+        return seconds
 
     def idle(self, work: Sequence[KernelWork]) -> Any:
         """Count the SMs without a block of the first kernel [-]."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import Any
-
-import numpy as np
 
 from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
@@ -61,14 +58,6 @@ def wave_trips(layer: Any, tile: Any, at_once: Any, capacity: int) -> tuple[Any,
         if not anywhere(high < last):
             return over_x, over_w
         high = smaller(2 * high, last)
-
-
-def masked_layouts(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]:
-    """Return each layout with the mask of its points; none if all points have the first one."""
-    distinct = list(dict.fromkeys(layouts))
-    if len(distinct) == 1:
-        return ()
-    return tuple((np.array([each is layout for each in layouts]), layout) for layout in distinct)
 
 
 CLUSTER = 2

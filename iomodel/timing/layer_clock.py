@@ -27,16 +27,19 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import GemmTile, candidates, competing, fitting
 from iomodel.timing.clock_points import PointCalls
-from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts, multicast
+from iomodel.timing.gemm_waves import in_waves, layout, multicast
 from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, Setting, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
 from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.shared_memory import by_point
 from iomodel.timing.span import Span, span_of
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
+BUFFERED = replace(PIPELINED, waiting=1)
+"""Execution of products, which wait for each slice where a block has one buffer of it alone."""
 MOST_ROWS = 1 << 40
 """Most rows of a layer whose tiles are ranked in arrays of floats, exactly [rows]."""
 MOST = 1 << 16
@@ -214,18 +217,6 @@ class LayerClock:
             kernels[0] = replace(kernels[0], seconds=floor)
         return kernels, tile
 
-    def ranking(
-        self, layer: Linear, splits: int | None = None, name: AlgorithmLike | None = None
-    ) -> list[tuple[float, GemmTile]]:
-        """Time every common tile of a layer that fits [s], the fastest first; the first is that of :meth:`fastest`."""
-        units = self.rates_of(layer)[0].units
-        tiles = list(candidates(self.device, (layer,), units, splits))
-        if tiles and splits is None and _is_usual(name, layer) and layer.rows <= MOST_ROWS:
-            times = self._seconds_at(LayerNumbers(layer, layer.numbers), tiles)
-        else:
-            times = [self._seconds((layer,), tile, name, None) for tile in tiles]
-        return sorted(zip(times, tiles, strict=True), key=lambda timed: timed[0])
-
     def rates_of(self, layer: Linear, products: str | None = None) -> tuple[Rates, Rates]:
         """Return the rates of the device, and those without the limits of a benchmark."""
         kind = products or layer.dtype
@@ -256,7 +247,7 @@ class LayerClock:
 
     def _setting(self, known: Rates) -> Setting:
         """Describe the device for products, whose warps wait for no loads where matrix units are asynchronous."""
-        return Setting(known, PIPELINED, self._without_steps if known.asynchronous else self.parameters)
+        return Setting(known, BUFFERED, self._without_steps if known.asynchronous else self.parameters)
 
     @cached_property
     def _without_steps(self) -> Parameters:
@@ -281,7 +272,10 @@ class LayerClock:
     def kernels_at(
         self, layers: LayerNumbers, tile: Any, name: AlgorithmLike | None = None, products: str | None = None
     ) -> Iterator[tuple[Any, Any, Elapsed]]:
-        """Time each kernel of layers at tiles that fit, whose numbers are arrays: seconds, where it runs, its parts."""
+        """Time each kernel of layers at tiles that fit, whose numbers are arrays: seconds, bytes requested, its parts.
+
+        A kernel that requests nothing is not launched, and takes no time.
+        """
         known, free = self.rates_of(layers.first, products)
         sizes = {key: getattr(tile, key) for key in ("block_m", "block_n", "block_k", "splits")}
         call = PointCalls(layers.numbers, layers.first.element_size)
@@ -290,15 +284,15 @@ class LayerClock:
         )
         distinct, places = np.unique(tile.warps, return_inverse=True)
         layouts = [layout(self.device, warps, layers.first) for warps in distinct.tolist()]
-        by_point = masked_layouts([layouts[at] for at in places.tolist()])
-        launched = Launched(layouts[0], tile.blocks_per_sm, stages=tile.stages, layouts=by_point)
+        masked = by_point(layouts, places)
+        launched = Launched(layouts[0], tile.blocks_per_sm, stages=tile.stages, layouts=masked)
         free = replace(free, l2=multicast(free, layers, tile))
         least: Any = self._floor((layers,), tile, known, products)
         for demand in work:
             moved = in_waves(demand, layers, tile, known)
             took = elapsed(moved, self._setting(free), launched)
-            runs = demand.requested_bytes > 0  # without traffic it is not launched
-            yield np.where(runs, np.maximum(took.seconds, least), 0.0), runs, took
+            requested = demand.requested_bytes
+            yield np.where(requested > 0, np.maximum(took.seconds, least), 0.0), requested, took
             least = 0.0
 
     def _seconds_at(self, layers: LayerNumbers, tiles: Sequence[GemmTile], products: str | None = None) -> list[float]:

@@ -6,8 +6,11 @@ sum itself is divided, partial results are combined in shared memory. Operands i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, smaller
 from iomodel.nests.residency import Residency
@@ -88,6 +91,19 @@ class WarpLayout:
             most_blocks=residency.most_blocks,
             added_clocks=residency.added_clocks,
         )
+
+
+def by_point(layouts: Sequence[WarpLayout], places: Any) -> tuple[tuple[Any, WarpLayout], ...]:
+    """Return each layout that reads other bytes, with the mask of the points whose places have it; none if all alike.
+
+    Groups of four warps read the same bytes in any layout.
+    """
+    layouts = [replace(layout, warps=(1, 1)) if layout.together else layout for layout in layouts]
+    distinct = {layout: number for number, layout in enumerate(dict.fromkeys(layouts))}
+    if len(distinct) == 1:
+        return ()
+    numbers = np.array([distinct[layout] for layout in layouts])[places]
+    return tuple((numbers == number, layout) for layout, number in distinct.items())
 
 
 def shared_bytes(demand: KernelWork, layout: WarpLayout) -> Any:

@@ -7,7 +7,8 @@ import pytest
 import iomodel
 from iomodel import IOModelError, hardware, list_hardware
 from tests.support.device_edits import directions, edited, scaled
-from tests.support.edited_answers import SHARES, edits
+from tests.support.drawn_questions import Question
+from tests.support.edited_answers import SHARES, answer, edits, seconds
 from tests.support.inside import BANDWIDTH, matrix
 
 ASKED = {"estimate": 16, "layers": 20, "solve time": 8, "step": 6, "train_step": 3, "plan": 2}
@@ -30,6 +31,16 @@ def test_every_figure_on_file_is_in_the_schema() -> None:
 def test_no_better_figure_makes_an_answer_slower(kind: str, number: int) -> None:
     for edit in edits(0, number, each=3, kind=kind):
         assert edit.holds, edit
+
+
+def test_a_step_is_timed_on_each_device_that_holds_it() -> None:
+    """A larger memory takes fewer devices for longer, and no more of their time together."""
+    question: Question = ("step", ["nemotron-super-49b", "tpu-v4"], {"batch": 1, "q_len": 128, "kv_len": 128})
+    devices = hardware("tpu-v4"), scaled(hardware("tpu-v4"), "memory.hbm.capacity".__eq__, 3)
+    given, larger = (answer(question, device) for device in devices)
+    assert given.layout.devices > larger.layout.devices
+    assert given.seconds < larger.seconds
+    assert seconds(question, given, False) >= seconds(question, larger, False)
 
 
 @pytest.mark.parametrize("rows", [1, 16384])

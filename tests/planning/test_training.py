@@ -30,6 +30,7 @@ from iomodel.planning.training.passes import SUSTAINED
 from iomodel.planning.training.stage_times import Collective, Exposure
 from iomodel.planning.training.strategy import FRAMEWORKS, OVERLAPS, RECOMPUTE, SHARDS
 from iomodel.planning.training.training_memory import GATHERED, layer_activations
+from tests.support.device_edits import edited
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
 GPU = "h100-sxm5"
@@ -401,6 +402,18 @@ WIDE = {
     "data_parallel": 2,
     "virtual_stages": 3,
 }
+
+
+def test_collectives_of_a_pass_that_it_hides_hide_no_others():
+    """With faster links a pass hides less of its own: what it does not hide of them alone makes room for gradients."""
+    fast, layout = (
+        edited(iomodel.hardware("b300"), {"interconnect.per_direction": 4e12}),
+        iomodel.Layout(tensor_parallel=8),
+    )
+    asked = {"batch": 64, "seq_len": 4096, "layout": layout, "data_parallel": 2, "recompute": "early-stop"}
+    given, faster = (iomodel.train_step("llama-3.2-3b", device, **asked) for device in ("b300", fast))
+    assert given.breakdown["exposed data-parallel collectives"] > 0
+    assert faster.seconds < given.seconds
 
 
 @pytest.mark.parametrize("shard", SHARDS)

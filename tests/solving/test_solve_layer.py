@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel.solving.certificate import TIE
 
 DEVICES = ("h100-sxm5", "b200", "mi300x", "l4", "tpu-v5e")
 layers = st.builds(
@@ -29,13 +30,15 @@ def split_of(solution):
 
 @given(st.sampled_from(DEVICES), layers)
 def test_solve_check_and_estimate_agree(name, layer):
+    """The tile of a library, at which a layer is estimated, is solved for where none is faster by more than a tie."""
     solution = iomodel.solve("gemm", layer, name)
     default = iomodel.estimate("gemm", layer, name)
     again = iomodel.estimate("gemm", layer, name, solution.tiles, splits=split_of(solution))
-    assert solution.seconds == default.seconds == again.seconds
-    assert solution.tiles == default.tiles == again.tiles
-    assert solution.cost == default.cost
-    assert solution.dram_bytes == default.dram_bytes
+    assert solution.tiles == default.tiles or solution.seconds * (1 + TIE) < default.seconds
+    assert solution.seconds == again.seconds
+    assert solution.tiles == again.tiles
+    assert solution.cost == again.cost
+    assert solution.dram_bytes == again.dram_bytes
     assert solution.placed == iomodel.check("gemm", layer, name, solution.tiles)
     assert solution.placed.fits
     assert solution.implementation == "vendor-blas"
@@ -61,7 +64,7 @@ def test_no_tile_that_fits_is_faster(name, layer):
         if parts > 1 and blocks > 2 * units:
             continue
         one = iomodel.estimate("gemm", layer, name, tile, splits=parts)
-        assert solution.seconds <= one.seconds
+        assert solution.seconds <= one.seconds * (1 + TIE)
         assert one.cost.hbm_bytes >= solution.certificate.least_hbm_bytes
 
 

@@ -91,10 +91,11 @@ def answer(question: Question, device: Hardware, **more: Any) -> Any:
 
 
 def seconds(question: Question, found: Any, without_attention: bool) -> float:
-    """The time of an answer; of a plan, that of a token on each of its devices [s]."""
+    """The time of an answer; of a plan and a step, whose devices may be searched, that on each of its devices [s]."""
     if question[0] == "plan":
         return found.count / float(found.tokens_per_second)
-    return float(found.seconds - (found.attention_seconds if without_attention else 0))
+    devices = found.layout.devices if question[0] == "step" else 1
+    return float(devices * (found.seconds - (found.attention_seconds if without_attention else 0)))
 
 
 def compared(question: Question, worse: Side, better: Side, path: str) -> tuple[float, float] | None:
@@ -108,9 +109,11 @@ def compared(question: Question, worse: Side, better: Side, path: str) -> tuple[
         return None
     if name == "solve" and better.found.known_seconds is None:
         return None
+    if name == "step" and worse.found.layout.devices == 1 < better.found.layout.devices:
+        return None  # no layout of the worse device holds the model, which is then timed as if one device held it
     beside = by_rules and name == "step"
     slow, fast = (seconds(question, each.found, beside) for each in (worse, better))
-    if name == "estimate" and fast > slow and ruled(worse.found):
+    if name == "estimate" and fast > slow and (ruled(worse.found) or ruled(better.found)):
         found = worse.found
         kernels = {"implementation": found.implementation, "tiles": found.tiles, **found.cost.options}
         at_same = answer(question, better.device, **kernels)

@@ -118,8 +118,8 @@ def _by_time(call: Any, solution: Solution, question: Any) -> bool:
 
 
 def _searched(solution: Solution) -> dict[str, Any]:
-    """The options that a solution chose."""
-    return {name: solution.options[name] for name in solution.searched}
+    """The options that a solution chose, and its packing, which an estimate may choose otherwise."""
+    return {name: solution.options[name] for name in {*solution.searched, *({"packed"} & solution.options.keys())}}
 
 
 def _options(r: Draw, call: Any, solution: Solution, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,8 +186,13 @@ def _taken(
     if _in_arrays(call):
         found = iomodel.estimate_array(name, call, device, tiles=tiles, infeasible="mark", **kernels, **options)
         values = found.seconds if quantity == "seconds" else found.costs.hbm_bytes + 0 * found.seconds
-        same = found.implementations == solution.implementation
-        return np.where(same, np.broadcast_to(values, found.shape), np.nan)
+        values = np.where(found.implementations == solution.implementation, values, np.nan)
+        if quantity == "hbm_bytes":
+            for place in np.flatnonzero(values < solution.cost.hbm_bytes):
+                sizes = {key: int(column[place]) for key, column in tiles.items()}
+                if iomodel.check(name, call, device, sizes, **kernels).spilled:
+                    values[place] = np.nan  # the bytes of spilled registers are not counted
+        return values
     return np.array([_alone(device, call, solution, quantity, sizes, {**kernels, **options}) for sizes in _each(tiles)])
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import InfeasibleError, InputError, Linear, hardware
 from iomodel.errors import SpecError
+from iomodel.placement.gemm_tiles import fitting
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.kernel_time import DEPENDENT
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LAST_WAVE, STREAMED, LayerClock, layer_clock
@@ -279,3 +280,17 @@ def test_shares_of_a_clock_replace_those_of_experts():
     device = hardware("h200-sxm")
     half = LayerClock(device, grouped={"bf16": GROUPED["sm_90"]["bf16"] / 2})
     assert half.linear(layer).seconds > 1.9 * layer_clock(device).linear(layer).seconds
+
+
+@pytest.mark.parametrize("name", ["h100-sxm5", "rtx3060", "b200"])
+def test_a_block_waits_for_each_slice_of_a_single_buffer(name):
+    """As many blocks share an SM with two buffers of the low tile, so that they differ in the wait alone."""
+    layer, device = Linear(rows=8192, in_features=8192, out_features=8192), hardware(name)
+    tile = {"block_m": 128, "block_n": 128, "block_k": 16}
+    one, two = (next(fitting(device, layer, {**tile, "splits": 1, "stages": stages})) for stages in (1, 2))
+    assert one.blocks_per_sm == two.blocks_per_sm
+    seconds = [
+        sum(kernel.seconds for kernel in layer_clock(device).fastest((layer,), {**tile, "stages": each})[0])
+        for each in (1, 2)
+    ]
+    assert seconds[0] > seconds[1]

@@ -99,8 +99,9 @@ def stage_times(
         Collective.of(device, stage.weights, size, replicas, units, layout) for size in (WEIGHT, strategy.gradient_size)
     )
     beside = "data" in strategy.overlap
-    ahead = _window(stage.forward, beyond)
-    behind = _window([*stage.again, *stage.backward], beyond)
+    seen = (exposed + unhidden + awaited) / sent if (sent := shared + exchanged + passed) else 1.0
+    ahead = _window(stage.forward, beyond, seen)
+    behind = _window([*stage.again, *stage.backward], beyond, seen)
     each, last = Exposure(), Exposure()
     if level == 3:
         each.add(gather, ahead, beside)
@@ -177,9 +178,12 @@ def overhead(device: Hardware) -> float:
     return OVERHEAD.get(device.architecture or "", OVERHEAD["sm_90"])
 
 
-def _window(parts: list[Part], beyond: float) -> float:
-    """Time a pass with its overhead, behind which collectives of data parallelism hide [s]."""
-    return (1 + beyond) * seconds(parts, False) + seconds(parts, True)
+def _window(parts: list[Part], beyond: float, seen: float) -> float:
+    """Time a pass with its overhead, behind which collectives of data parallelism hide [s].
+
+    `seen` is the share of its own collectives that its kernels do not hide [-].
+    """
+    return (1 + beyond) * seconds(parts, False) + seen * seconds(parts, True)
 
 
 def _optimizer(clock: LayerClock, weights: int, strategy: Strategy) -> float:
