@@ -1,4 +1,4 @@
-"""Tiles of least time of a linear layer on a device, a common tile of libraries where it ties."""
+"""Tiles of least time of a linear layer on a device, a common tile of libraries within the error of the model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LayerCandidate:
 def solve_layer(question: Question, top: int = 1) -> Solution:
     """Solve for the least time of a linear layer, as :func:`iomodel.solve` with ``objective="time"``.
 
-    Of tiles within `TIE` of the fastest, which the model cannot tell apart, a common tile of libraries is taken.
+    A common tile of libraries is taken unless another one is faster beyond the error of the model.
     """
     algorithm, layer, device, options = question.algorithm, question.call, question.device, question.options
     assert isinstance(layer, Linear)

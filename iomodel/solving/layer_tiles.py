@@ -12,8 +12,8 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike
 from iomodel.common.arithmetic import ceil_div
 from iomodel.placement.gemm_tiles import GemmTile, blocks_at, candidates, largest, splits_of, warps_of
-from iomodel.solving.certificate import TIE
 from iomodel.solving.near import around, grid, planes, search
+from iomodel.timing.error_interval import place_of
 from iomodel.timing.layer_clock import LayerClock, LayerNumbers
 from iomodel.workloads.linear import Linear
 
@@ -62,9 +62,10 @@ class LayerTiles:
     least_blocks: int
 
     def ranked(self) -> Timed | None:
-        """Time the common tiles, with others where one of these is faster by more than a tie; None if none fits.
+        """Time the common tiles, with others where one of these is faster beyond the error; None if none fits.
 
-        Powers of two of the steps of an instruction are timed along with the common tiles.
+        Powers of two of the steps of an instruction are timed along with the common tiles. Within the interval of the
+        model a tile that libraries have is the better answer: what makes others faster may be what is not modelled.
         """
         common = [tile for tile in self._common if tile.blocks_per_sm >= self.least_blocks]
         if not common:
@@ -82,7 +83,9 @@ class LayerTiles:
         )
         known = Timed(tiles, times, np.concatenate(requested))
         fastest = known.at(slice(len(common)))
-        return fastest if fastest.seconds.min() <= times.min() * (1 + TIE) else known
+        least = fastest.seconds.min()
+        error = place_of(self.clock.device, self.layer, float(least)).half_width
+        return fastest if least <= times.min() * (1 + error) else known
 
     @cached_property
     def _units(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Tiles of linear layers beside those common to libraries: none that is known is faster than the answer."""
+"""Tiles of linear layers beside those common to libraries: none that is known is faster beyond the error."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ FASTER = {
 
 
 @pytest.mark.parametrize(("device", "layer", "tiles"), FASTER.values(), ids=[*FASTER])
-def test_a_faster_tile_is_found(device: str, layer: Linear, tiles: dict[str, int]) -> None:
+def test_a_tile_that_is_faster_beyond_the_error_is_found(device: str, layer: Linear, tiles: dict[str, int]) -> None:
     solved, common = iomodel.solve("gemm", layer, device), iomodel.estimate("gemm", layer, device)
     other = iomodel.estimate("gemm", layer, device, tiles)
-    assert solved.seconds <= other.seconds * (1 + TIE)
+    assert solved.seconds <= other.error[1]
     assert other.seconds * (1 + TIE) < common.seconds
+    assert solved.tiles == common.tiles or solved.seconds < common.error[0]
 
 
 @pytest.mark.parametrize("device", ["h100-sxm5", "rtx3060", "mi300x"])
