@@ -111,6 +111,8 @@ def report_data() -> dict[str, Any]:
             "measured": {name: list(entry) for name, entry in each.measured.items()},
             "latency": each.latency,
             "in_flight": each.in_flight,
+            "tests": dict(each.tests),
+            "before": each.before,
         }
         for each in FORMATS
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -66,7 +66,8 @@ class BenchmarkRun:
     setting : mapping
         Set-up that the file states, by the names of :class:`StatedSetup`, and ``hardware``, ``load``, ``requests``,
         ``tensor_parallel``, ``pipeline_parallel``, ``expert_parallel``, ``devices``, ``memory_utilization``,
-        ``step_tokens``, ``step_requests``, ``speculation``; what it lacks is missing.
+        ``step_tokens``, ``step_requests``, ``speculation``, and of llama-bench ``key_dtype``, ``value_dtype``,
+        ``gpu_layers`` and ``split``; what it lacks is missing.
     measured : mapping
         Measured figures by name, in SI units.
     notes : tuple of str
@@ -83,7 +84,8 @@ class Format(NamedTuple):
     """Keys of a format: those by which it is known, and the paths of settings and figures, each with a factor.
 
     A time to the first token that equals the `latency` is that of an answer in one piece, and is no figure. A run
-    without a rate and without a number of clients has as many as were `in_flight`.
+    without a rate and without a number of clients has as many as were `in_flight`. Where `tests` names the tokens of
+    each figure, a document is a test of the one figure whose tokens it has, from an empty cache if none are `before`.
     """
 
     source: str
@@ -92,6 +94,8 @@ class Format(NamedTuple):
     measured: Mapping[str, tuple[str, float]]
     latency: str | None = None
     in_flight: str | None = None
+    tests: Mapping[str, str] = {}
+    before: str | None = None
 
 
 def _figures(**paths: str) -> dict[str, tuple[str, float]]:
@@ -208,6 +212,18 @@ FORMATS = (
         ),
         in_flight="metrics.request_concurrency.successful.mean",
     ),
+    Format(
+        "llama-bench",
+        ("n_prompt", "n_gen", "avg_ns", "model_filename"),
+        {
+            "model": "model_filename", "precision": "model_type", "hardware": "gpu_info", "split": "split_mode",
+            "key_dtype": "type_k", "value_dtype": "type_v", "gpu_layers": "n_gpu_layers", "prompt": "n_prompt",
+            "output": "n_gen",
+        },
+        {"ttft": ("avg_ns", NS), "tpot": ("avg_ns", NS)},
+        tests={"ttft": "n_prompt", "tpot": "n_gen"},
+        before="n_depth",
+    ),
 )  # fmt: skip
 """Formats of JSON, the most particular first where keys are shared."""
 
@@ -260,6 +276,8 @@ THROUGHPUT = (
     Line(r"Average time-per-output-token \[TPOT\] \(ms\):" + NUMBER, "tpot", MS),
 )
 """Lines that trtllm-bench prints."""
+TESTED = frozenset(each.source for each in FORMATS if each.tests)
+"""Programs whose documents are tests of one figure each."""
 BLOCK = 16
 """Tokens of a block of vLLM's cache by default."""
 MLPERF = (
@@ -308,7 +326,7 @@ FIGURES = (
 COUNTED = frozenset(
     {
         "prompt", "output", "clients", "requests", "tensor_parallel", "pipeline_parallel", "expert_parallel",
-        "device_count", "step_tokens", "step_requests", "context",
+        "device_count", "step_tokens", "step_requests", "context", "gpu_layers",
     }
 )  # fmt: skip
 """Settings that are whole numbers."""
@@ -334,7 +352,7 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
     ----------
     path : str or Path
         What `vllm bench`, `sglang.bench_serving`, `sglang.bench_offline_throughput`, `trtllm-bench`, genai-perf,
-        AIPerf, GuideLLM, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
+        AIPerf, GuideLLM, llama-bench, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
 
     Raises
     ------
@@ -353,9 +371,27 @@ def read_benchmark(path: str | Path) -> BenchmarkRun:
     text = content.decode("utf-8-sig", errors="replace")
     runs = [run for document in _documents(text) if (run := _of_document(document)) is not None]
     if runs:
-        extra = (f"the last of {len(runs)} runs in the file",) if len(runs) > 1 else ()
-        return BenchmarkRun(runs[-1].source, runs[-1].setting, runs[-1].measured, (*runs[-1].notes, *extra))
+        last, others = joined(runs)
+        extra = (f"the last of {others + 1} runs in the file",) if others else ()
+        return BenchmarkRun(last.source, last.setting, last.measured, (*last.notes, *extra))
     return _of_log(text)
+
+
+def joined(runs: list[BenchmarkRun]) -> tuple[BenchmarkRun, int]:
+    """Return the last run, with the last tests of other figures of its set-up, and the number of runs left out."""
+    last, others = runs[-1], len(runs) - 1
+    if last.source not in TESTED:
+        return last, others
+    setting, measured = dict(last.setting), dict(last.measured)
+    for run in reversed(runs[:-1]):
+        same = run.source == last.source and _without_lengths(run.setting) == _without_lengths(last.setting)
+        if same and not measured.keys() & run.measured.keys():
+            setting, measured, others = {**setting, **run.setting}, {**measured, **run.measured}, others - 1
+    return BenchmarkRun(last.source, setting, measured, last.notes), others
+
+
+def _without_lengths(setting: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in setting.items() if name not in ("prompt", "output")}
 
 
 def _documents(text: str) -> list[Any]:
@@ -373,7 +409,28 @@ def _documents(text: str) -> list[Any]:
                 found.append(json.loads(line))
             except (ValueError, RecursionError):
                 continue
-    return found
+    return found or list(_of_table(text))
+
+
+def _of_table(text: str) -> Iterator[dict[str, Any]]:
+    """Convert the rows of the table that llama-bench prints, below the devices it finds, to its documents."""
+    devices, header = re.findall(r"Device \d{1,3}: ([^,\n]+),", text), []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if {"test", "t/s"} <= {*cells}:
+            header = cells
+        row = dict(zip(header, cells, strict=True)) if len(header) == len(cells) else {}
+        test = re.fullmatch(r"(pp|tg) ?(\d{1,9})(?: ?@ ?d(\d{1,9}))?", row.get("test", ""))
+        rate = re.match(r"\d{1,9}(?:\.\d{1,9})?", row.get("t/s", ""))
+        if test is not None and rate is not None and float(rate[0]) > 0:
+            tokens = int(test[2])
+            yield {
+                "model_filename": "", "model_type": row.get("model"), "gpu_info": ", ".join(devices),
+                "n_gpu_layers": row.get("ngl"), "type_k": row.get("type_k"), "type_v": row.get("type_v"),
+                "split_mode": row.get("sm"), "n_prompt": tokens if test[1] == "pp" else 0,
+                "n_gen": tokens if test[1] == "tg" else 0, "n_depth": int(test[3] or 0),
+                "avg_ns": tokens / NS / float(rate[0]),
+            }  # fmt: skip
 
 
 def at(document: Any, paths: str) -> Any:
@@ -405,6 +462,13 @@ def _of_document(document: Any) -> BenchmarkRun | None:
         for name, (path, factor) in found.measured.items()
         if (number := _number(at(document, path))) is not None and number > 0
     }
+    if found.tests:
+        tokens = {name: _number(at(document, path)) or 0.0 for name, path in found.tests.items()}
+        tested = [name for name, number in tokens.items() if number > 0]
+        filled = 0.0 if found.before is None else _number(at(document, found.before)) or 0.0
+        if len(tested) != 1 or tested[0] not in measured or filled > 0:
+            return None
+        measured = {name: measured[name] / (tokens[name] if name == "tpot" else 1) for name in tested}
     if found.in_flight is not None and not setting.keys() & {"clients", "load"}:
         setting["clients"] = at(document, found.in_flight)
     if found.latency is not None and at(document, found.latency) == at(document, found.measured["ttft"][0]):
@@ -417,8 +481,8 @@ def _of_log(text: str) -> BenchmarkRun:
     if found is None:
         raise InputError(
             "file: no result and no log of a known program; allowed: what vllm bench, sglang.bench_serving, "
-            "sglang.bench_offline_throughput, trtllm-bench, AIPerf, GuideLLM, InferenceMAX or MLPerf write, or the "
-            "start of vLLM or SGLang"
+            "sglang.bench_offline_throughput, trtllm-bench, AIPerf, GuideLLM, llama-bench, InferenceMAX or MLPerf "
+            "write, or the start of vLLM or SGLang"
         )
     source, lines = found
     numbers: dict[str, float] = {}

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
+from os.path import exists
 from typing import Any, NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -32,6 +32,8 @@ LONGEST = 10_000
 NEGATIVE = re.compile(r"-\d+")
 WIDE_TYPE = re.compile(r"[-.:](f16|bf16)(?:\.gguf)?$", re.IGNORECASE)
 """A type of 16 bits at the end of the name of a GGUF file."""
+GGML_CACHES = {"f16": "fp16", "f32": "fp32", **{word: word for word in ("bf16", *BLOCK_CACHES)}}
+"""Types of caches by the names of llama.cpp."""
 SERVERS = ("llama-server", "llama-cli", "llama-bench")
 """Programs of llama.cpp that take its options."""
 RUNS = "throughput", "latency"
@@ -235,13 +237,10 @@ def _of_slots(options: Mapping[str, str | None], model: str) -> Command:
     """Read the options of llama.cpp: a cache of all tokens, in types of K and of V, divided among slots."""
     own = LLAMA_CPP.options
     slots = _integer(own["batch"], options) if own["batch"] in options else 1
-    ending = ENDING.search(model) or WIDE_TYPE.search(model)
-    name = shipped_name(model if ending is None or Path(model).exists() else model[: ending.start()])
-    stated = "" if ending is None else ending[1].lower()
-    weights = {"weight_dtype": "fp16" if stated == "f16" else stated} if stated else {}
-    caches = {"f16": "fp16", "f32": "fp32", **{word: word for word in ("bf16", *BLOCK_CACHES)}}
+    name, dtype = of_gguf(model)
+    weights = {"weight_dtype": dtype} if dtype is not None else {}
     kept = [
-        _named("kv_dtype", own[half], {own[half]: options.get(own[half]) or "f16"}, caches).get("kv_dtype", "fp16")
+        _named("kv_dtype", own[half], {own[half]: options.get(own[half]) or "f16"}, GGML_CACHES).get("kv_dtype", "fp16")
         for half in ("keys", "values")
     ]
     kv_dtype = {"kv_dtype": "/".join(dict.fromkeys(kept))}
@@ -343,13 +342,26 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
 
 
+def of_gguf(model: str) -> tuple[str, str | None]:
+    """Return the model that the name of a GGUF file means, and the type of weights that the name ends in.
+
+    >>> of_gguf("models/Qwen2.5-7B-Instruct-Q4_K_M.gguf"), of_gguf("llama-2-7b.f16.gguf")
+    (('qwen2.5-7b', 'q4_k_m'), ('llama-2-7b', 'fp16'))
+    """
+    if exists(model):  # noqa: PTH110
+        return model, None
+    named = re.split(r"[\\/]", model)[-1]
+    ending = ENDING.search(named) or WIDE_TYPE.search(named)
+    if ending is None:
+        return shipped_name(named), None
+    stated = ending[1].lower()
+    return shipped_name(named[: ending.start()]), GGML_CACHES.get(stated, stated)
+
+
 def shipped_name(name: str) -> str:
     """Find the shipped model of a repository, or return a path as it is."""
-    try:
-        if Path(name).exists():
-            return name
-    except (OSError, ValueError):  # longer than a path can be, or a character that no path has
-        pass
+    if exists(name):  # noqa: PTH110
+        return name
     shape, dtype = known_as(name)
     if shape is None:
         return name.rstrip("/").rpartition("/")[2].lower()

@@ -4,11 +4,13 @@ The interval of a kind of time reaches from the 10th to the 90th percentile of t
 over the working rows of the kind, and to the prediction itself: the open rows of tests/measured/serving*.csv, each
 asked as one call of `plan` (benchmarks/serving_accuracy.py --newcomer prints them). Rows of many dense requests hold
 runs whose prompts were partly cached, and those of first tokens one engine and device that took five times as long,
-which makes these intervals wide.
+which makes these intervals wide. Those of files of llama.cpp are read off the working rows of
+tests/measured/llama_cpp.csv in q4_K_M (benchmarks/llama_cpp.py), of one request each.
 """
 
 from __future__ import annotations
 
+from iomodel.models.file_types import in_blocks
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import has_experts
 
@@ -21,14 +23,17 @@ TPOT = {
     ("dense", "many"): (0.37, 1.14),
     ("experts", "few"): (0.93, 1.39),
     ("experts", "many"): (0.89, 1.39),
+    **dict.fromkeys((("files", "few"), ("files", "many")), (0.98, 1.23)),
 }
-"""Ratios of measured to predicted times per token: 17, 27, 31 and 34 rows [-]."""
-TTFT = {"dense": (0.89, 1.10), "experts": (1.00, 6.53)}
-"""The same of first tokens of a server: 8 and 14 rows [-]."""
+"""Ratios of measured to predicted times per token: 17, 27, 31, 34 and 36 rows [-]."""
+TTFT = {"dense": (0.89, 1.10), "experts": (1.00, 6.53), "files": (1.00, 1.65)}
+"""The same of first tokens of a server, 8 and 14 rows, and of prompts under llama.cpp, 36 rows [-]."""
 
 
 def kind_of_model(model: ModelSpec) -> str:
-    """Name the kind of a model: with experts, or dense."""
+    """Name the kind of a model: in a file of llama.cpp, with experts, or dense."""
+    if in_blocks(model):
+        return "files"
     return "experts" if has_experts(model) else "dense"
 
 

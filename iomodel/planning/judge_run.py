@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp, log
@@ -16,10 +17,11 @@ from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device, names_meant
 from iomodel.errors import InputError, IOModelError, shown
+from iomodel.models.file_types import file_type
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.benchmark_files import BenchmarkRun, StatedSetup, read_benchmark
-from iomodel.planning.engine_arguments import shipped_name
-from iomodel.planning.engines import BENCH, ENGINES, as_engine, name_and_release
+from iomodel.planning.engine_arguments import GGML_CACHES, of_gguf, shipped_name
+from iomodel.planning.engines import BENCH, ENGINES, GGML, as_engine, name_and_release
 from iomodel.planning.formatting import layout_text
 from iomodel.planning.intervals import tpot_interval, ttft_interval
 from iomodel.planning.memory_parts import logged_tokens
@@ -36,7 +38,7 @@ MOST_SIMULATED = 400
 FEW_TURNS = 4
 """Requests per client below which the start and the end of a run are a large part of it [-]."""
 OWN_ENGINES = {
-    BENCH: BENCH, "vllm bench throughput": "vllm", "sglang.bench_offline_throughput": "sglang",
+    BENCH: BENCH, "vllm bench throughput": "vllm", "sglang.bench_offline_throughput": "sglang", "llama-bench": GGML,
 }  # fmt: skip
 """Programs that run an engine of their own."""
 BETTER = 1.1
@@ -214,7 +216,8 @@ class JudgedRun(Result, Tabular):
 class Setup(NamedTuple):
     """Set-up of a run: what is planned, and under which load; `started` if memory alone was measured.
 
-    `others` are further devices that the name of the device may mean.
+    `others` are further devices that the name of the device may mean. No server, no cached prefix and no other engine
+    is possible in a `bare` run.
     """
 
     model: ModelSpec | str
@@ -229,6 +232,7 @@ class Setup(NamedTuple):
     service: dict[str, Any]
     started: bool
     others: tuple[str, ...] = ()
+    bare: bool = False
 
 
 @strict
@@ -251,7 +255,7 @@ def judge_run(
     ----------
     file : str or Path
         What `vllm bench`, `sglang.bench_serving`, `sglang.bench_offline_throughput`, `trtllm-bench`, genai-perf,
-        AIPerf, GuideLLM, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
+        AIPerf, GuideLLM, llama-bench, InferenceMAX or MLPerf write, or print; or the log of vLLM or SGLang.
     hardware : Hardware or str, optional
         The device.
     layout : Layout, optional
@@ -280,7 +284,7 @@ def judge_run(
     check_names(judge_run, stated)
     run = read_benchmark(file)
     given = {name: value for name, value in {"hardware": hardware, **stated}.items() if value is not None}
-    whole = {**run.setting, **given}
+    whole = {**(_of_llama_bench(run, given) if run.source == "llama-bench" else run.setting), **given}
     if "clients" in given:
         whole.pop("load", None)
     setup, notes = _setup(run, whole, layout, replicas)
@@ -316,6 +320,9 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     if stated.get("model") is None:
         raise InputError("model: the file names none; allowed: the name of a model, such as llama-3.1-8b")
     named = shipped_name(stated["model"]) if isinstance(stated["model"], str) else stated["model"]
+    placed, layers = stated.get("gpu_layers"), len(as_model(named).layers)
+    if placed is not None and placed < layers:
+        notes.append(f"{placed} of {layers} layers are on the device in the file; all are planned there")
     used = layout or Layout(
         tensor_parallel=stated.get("tensor_parallel", 1),
         pipeline_parallel=stated.get("pipeline_parallel", 1),
@@ -331,16 +338,17 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
     }
     engine: str | None
     engine, release = name_and_release(str(stated.get("engine")))
-    if engine not in ENGINES:
+    if engine not in ENGINES and engine != GGML:
         engine, release = OWN_ENGINES.get(run.source), ""
     if engine is not None:
         service["engine"] = f"{engine}=={release}" if release else engine
-    service |= _types(stated, engine, notes)
+    service |= stated["types"] if "types" in stated else _types(stated, engine, notes)
     if (drafts := str(run.setting.get("speculation", "none")).lower()) not in ("none", "false"):
         notes.append(f"speculative decoding ({shown(drafts)}) of the file is left out; each step gives one token")
     load, requests = stated.get("load"), stated.get("requests")
     clients = stated.get("clients") or (None if load or started else requests)
-    if not (clients or load or started):
+    bare = engine == GGML and OWN_ENGINES.get(run.source) == GGML
+    if not (clients or load or started or bare):
         notes.append("the file states neither clients nor a load: as many requests at a time as fit")
     if run.source == BENCH and requests and clients == run.setting.get("clients", 0) >= requests / 2:
         clients = requests  # the mean in flight, at least half of requests that are all there at the start
@@ -357,8 +365,42 @@ def _setup(run: BenchmarkRun, stated: dict[str, Any], layout: Layout | None, rep
         service=service,
         started=started,
         others=others,
+        bare=bare,
     )
     return setup, notes
+
+
+def _of_llama_bench(run: BenchmarkRun, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert what llama-bench states: a file, its type in words, all devices by name, and the types of K and of V.
+
+    One request runs, its prompt or its output of one token where the file has no test of it. A type that is `given`,
+    by itself or in the name of the model, replaces that of the file.
+    """
+    stated = {"prompt": 1, "output": 1, **run.setting}
+    if "model" in stated:
+        stated["model"], _ = of_gguf(stated["model"])
+    devices = str(stated.get("hardware", "")).split(", ")
+    if len({*devices}) == 1 and devices[0]:
+        stated["hardware"] = devices[0]
+        stated["pipeline_parallel"] = 1 if stated.get("split") == "none" else len(devices)
+    kept = [str(stated.get(name, "f16")).lower() for name in ("key_dtype", "value_dtype")]
+    caches = dict.fromkeys(GGML_CACHES.get(each, each) for each in kept)
+    types = {"kv_dtype": "/".join(caches), **_weights_in_words(str(stated.get("precision", "")))}
+    if "precision" in given or (isinstance(given.get("model"), str) and of_gguf(given["model"])[1] is not None):
+        types.pop("weight_dtype", None)
+    stated["types"] = {**types, **{name: given[name] for name in ("precision", "kv_dtype") if name in given}}
+    return stated
+
+
+def _weights_in_words(kind: str) -> dict[str, str]:
+    """Return the type of weights in a description of llama.cpp, such as "llama 8B Q4_K - Medium"."""
+    words = re.search(r"([a-z]+\d+(?:_\w+)?)(?: (moe|mix))?(?: - (\w+).*)?(?: \(guessed\))?$", kind.lower())
+    if words is None:
+        return {}
+    kind = f"{words[1].removesuffix('_s')}_m" if words[2] == "mix" else words[1]  # IQ3_S mix is IQ3_M
+    named = [f"{kind}_{end}" for end in (words[2], (words[3] or "")[:1]) if end]
+    known = next(filter(None, map(file_type, [*named, kind])), GGML_CACHES.get(kind))
+    return {} if known is None else {"weight_dtype": known}
 
 
 def _types(stated: Mapping[str, Any], engine: str | None, notes: list[str]) -> dict[str, Any]:
@@ -447,10 +489,14 @@ def _of_clients(setup: Setup) -> Planned:
         setup.model, setup.device, count=count, layout=setup.layout, prompt=setup.prompt, output=setup.output,
         clients=clients, **setup.service,
     )  # fmt: skip
-    spans = {"ttft": answer.ttft_interval or (answer.ttft, answer.ttft), "tpot": answer.tpot_interval}
+    first, span = answer.ttft, answer.ttft_interval
+    if setup.bare:
+        first = answer.figures.ttft_alone
+        span = ttft_interval(answer.prefill.model, first)
+    spans = {"ttft": span or (first, first), "tpot": answer.tpot_interval}
     rates = {"tokens_per_second": answer.tokens_per_second, "requests_per_second": answer.requests_per_second}
     limits = (f"{answer.prefill_bound} in a prefill, {answer.decode_bound} in a decode step",)
-    times = {"ttft": answer.ttft, "tpot": answer.tpot}
+    times = {"ttft": first, "tpot": answer.tpot}
     return Planned(
         answer.model, _with_spans(times, spans, rates), limits, answer.assumed, answer.left_out, answer.notes
     )
@@ -544,7 +590,7 @@ def _variants(setup: Setup) -> list[tuple[str, Setup]]:
             found.append((f"weights, products and cache in {other}", using(precision=other)))
     if "kv_dtype" not in setup.service and precision != "fp8":
         found.append(("cache in fp8", using(kv_dtype="fp8")))
-    for name in ENGINES:
+    for name in () if setup.bare else ENGINES:
         if name_and_release(str(setup.service.get("engine")))[0] != name:
             found.append((f"engine {name}", using(engine=name)))
     found += [(f"device {name}", setup._replace(device=as_device(name))) for name in setup.others]
@@ -553,7 +599,7 @@ def _variants(setup: Setup) -> list[tuple[str, Setup]]:
         if degree and (setup.started or degree > tensor):
             layout = setup.layout.model_copy(update={"tensor_parallel": degree})
             found.append((f"tensor parallelism of {degree}", setup._replace(layout=layout)))
-    if not setup.started:
+    if not setup.started and not setup.bare:
         from iomodel.planning.prefix_cache import PrefixCache
 
         found.append(("half of each prompt cached", using(prefix_cache=PrefixCache(hit_rate=0.5))))

@@ -46,7 +46,7 @@ def test_a_vector_is_added_in_the_time_of_its_bytes(answer: Answer) -> None:
 
 def test_names_of_other_libraries_are_hinted(answer: Answer) -> None:
     assert "did you mean 'norm'?" in answer("cost rmsnorm --rows 4")
-    assert "a kernel of rows; allowed: rows, channels" in answer("cost add --rows 4 --q-len 5")
+    assert "a kernel of rows; did you mean 'rows'? allowed: rows, channels" in answer("cost add --rows 4 --q-len 5")
     assert "copy" in answer("algorithms").rpartition("kernels of rows")[2]
 
 

@@ -20,7 +20,7 @@ with (TESTS / "public_files.csv").open(newline="", encoding="utf-8") as listed:
 FORMATS = {
     "Azure 2023", "Azure 2024", "Mooncake", "BurstGPT", "ShareGPT", "traces of vLLM", "traces of SGLang",
     "traces of AIPerf", "traces of GuideLLM", "GuideLLM", "vllm bench serve", "sglang.bench_serving", "trtllm-bench",
-    "genai-perf", "AIPerf", "InferenceMAX", "MLPerf",
+    "genai-perf", "AIPerf", "InferenceMAX", "MLPerf", "llama-bench",
     "start of vLLM", "start of SGLang", "ncu details page", "ncu raw page", "rocprof", "rocprofv3", "Omniperf",
     "PyTorch profiler", "GGUF", "safetensors", "safetensors index", "params.json", "diffusers", "sentence-transformers",
 }  # fmt: skip

@@ -55,6 +55,15 @@ READ = {
         {"hardware": "b300", "tensor_parallel": 8, "expert_parallel": 8, "clients": 16, "prompt": 8192},
         {"ttft": 1.1691594375006389, "tokens_per_device": 272.04060371365455},
     ),
+    "llama-bench.json": (
+        {"model": "models/Qwen2.5-7B-Instruct-Q4_K_M.gguf", "prompt": 512, "output": 128},
+        {"ttft": 72.135640e-3, "tpot": 1.076767880 / 128},
+    ),
+    "llama-bench-cann.jsonl": ({"hardware": "Ascend910B3", "output": 128}, {"tpot": 2.099229836 / 128}),
+    "llama-bench-printed.txt": (
+        {"precision": "llama 7B mostly Q4_0", "prompt": 512, "output": 128, "hardware": None},
+        {"ttft": 512 / 2368.80, "tpot": 1 / 131.42},
+    ),
     "mlperf_log_summary.txt": ({"load": 85.3}, {"ttft": 0.412345678, "tokens_per_second": 24965.47}),
     "sglang-qwen.jsonl": (
         {"model": "Qwen/Qwen2.5-3B-Instruct", "clients": 8, "prompt": 61, "output": 62, "memory_utilization": 0.9},
@@ -358,3 +367,93 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(data, tmp_path_factory):
     file = tmp_path_factory.getbasetemp() / "damaged"
     file.write_bytes(damaged(data, content, 40, [b"9" * 400, b"null", b"[", b"-1", b"\x00"], longest=9))
     assert answered(lambda: read_benchmark(file)) in ("answered", "refused")
+
+
+def llama_bench(folder, *tests, **common):
+    """Write tests of prompts, of generated tokens, or of both, after a depth, of 1 s each."""
+    named = {"model_filename": "m/Qwen2.5-7B-Instruct-Q8_0.gguf", "model_type": "qwen2 7B Q8_0", "type_k": "f16"}
+    rows = [
+        {**named, "gpu_info": "NVIDIA GeForce RTX 3090", **common, "n_prompt": prompt, "n_gen": output,
+         "n_depth": depth, "avg_ns": 10**9}
+        for prompt, output, depth in tests
+    ]  # fmt: skip
+    file = folder / "bench.json"
+    file.write_text(json.dumps(rows))
+    return file
+
+
+def test_tests_of_llama_bench_make_one_run(tmp_path):
+    """The last test of a prompt and the last of an output, without tests of both or after a depth."""
+    run = read_benchmark(
+        llama_bench(tmp_path, (64, 0, 0), (512, 0, 0), (512, 0, 4096), (0, 128, 0), (0, 128, 512), (512, 128, 0))
+    )
+    assert run.measured == {"tpot": 1 / 128, "ttft": 1.0}
+    assert (run.setting["prompt"], run.setting["output"]) == (512, 128)
+    assert run.notes == ("the last of 2 runs in the file",)
+    with pytest.raises(InputError, match="no result"):
+        read_benchmark(llama_bench(tmp_path, (512, 128, 0), (0, 128, 4096)))
+
+
+def test_tests_of_another_set_up_make_another_run(tmp_path):
+    rows = json.loads(llama_bench(tmp_path, (512, 0, 0), (0, 128, 0)).read_text())
+    rows[0]["type_k"] = "q8_0"
+    file = tmp_path / "two.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    run = read_benchmark(file)
+    assert run.measured.keys() == {"tpot"}
+    assert "prompt" not in run.setting
+
+
+def test_llama_bench_is_the_plan_of_one_request_without_a_server(tmp_path):
+    judged = judge_run(llama_bench(tmp_path, (512, 0, 0), (0, 128, 0), type_k="q8_0", type_v="q4_0"))
+    types = {"weight_dtype": "q8_0", "kv_dtype": "q8_0/q4_0", "engine": "llama.cpp"}
+    planned = plan("qwen2.5-7b", "rtx3090", prompt=512, output=128, layout=Layout(), count=1, **types)
+    figures = {each.name: each.predicted for each in judged.figures}
+    assert figures == {"ttft": planned.figures.ttft_alone, "tpot": planned.tpot}
+    assert not any("engine" in each.change or "cached" in each.change for each in judged.changes)
+
+
+def test_all_devices_of_llama_bench_share_the_layers(tmp_path):
+    two = {"gpu_info": "NVIDIA GeForce RTX 3090, NVIDIA GeForce RTX 3090"}
+    file = llama_bench(tmp_path, (0, 128, 0), split_mode="layer", n_gpu_layers=20, **two)
+    judged = judge_run(file)
+    assert judged.layout == Layout(pipeline_parallel=2)
+    assert "20 of 28 layers are on the device in the file; all are planned there" in judged.notes
+    alone = judge_run(llama_bench(tmp_path, (0, 128, 0), split_mode="none", **two))
+    assert alone.layout == Layout()
+
+
+@pytest.mark.parametrize(
+    ("words", "dtype"),
+    {
+        "llama 8B Q4_K - Medium": "q4_k_m", "llama 7B mostly Q4_0": "q4_0", "qwen2 7B Q3_K - Large": "q3_k_l",
+        "llama 8B IQ4_XS - 4.25 bpw": "iq4_xs", "llama 8B IQ3_S mix - 3.66 bpw": "iq3_m", "llama 7B F16": "fp16",
+        "llama 8B BF16": "bf16", "llama 7B all F32": "fp32", "llama 8B Q4_K - Small (guessed)": "q4_k_s",
+        "gpt-oss 20B MXFP4 MoE": "mxfp4_moe", "llama 7B Q2_K - Medium": "q2_k", "llama 8B Q6_K": "q6_k",
+    }.items(),
+)  # fmt: skip
+def test_the_words_of_llama_bench_name_a_type(tmp_path, words, dtype):
+    file = llama_bench(tmp_path, (0, 128, 0), model_type=words, model_filename="llama-3-8b.gguf")
+    assert judge_run(file, "h200-sxm").setting["weight_dtype"] == dtype
+
+
+def test_a_given_type_replaces_that_of_llama_bench(tmp_path):
+    file = llama_bench(tmp_path, (0, 128, 0))
+    for stated in ({"precision": "fp8"}, {"model": "qwen2.5-7b:Q4_K_M"}):
+        assert "weight_dtype" not in judge_run(file, "h100-sxm5", **stated).setting
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [
+        "  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes\n" * 2,
+        "  Device 0: AMD Radeon RX 7900 XTX, gfx1100 (0x1100), VMM: no, Wave Size: 32\n" * 2,
+    ],
+)
+def test_the_printed_table_of_llama_bench_has_its_devices_above(tmp_path, devices):
+    table = (HERE / "llama-bench-printed.txt").read_text()
+    file = tmp_path / "printed.txt"
+    file.write_text(devices + table.replace("pp 512  ", "pp512   ").replace("tg 128     ", "tg128 @ d0 "))
+    judged = judge_run(file, model="llama-2-7b")
+    assert judged.layout == Layout(pipeline_parallel=2)
+    assert [each.name for each in judged.figures] == ["ttft", "tpot"]

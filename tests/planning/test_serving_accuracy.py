@@ -37,7 +37,7 @@ TITLES = {
 FILES = {"held out": "serving_held_out.csv", "calibration": "serving.csv"}
 LONG = ("tpot", "served ttft")
 """Kinds of which one row in twelve is predicted here; the benchmark takes minutes for all."""
-SIMULATED = ("throughput", "fp4", "moe")
+SIMULATED = ("throughput", "moe")
 """Kinds whose runs are simulated from start to end, of which the quick profile predicts one row in twelve too."""
 SAMPLED = [(kind, name) for kind in (LONG if one_in(12) == 1 else LONG + SIMULATED) for name in FILES]
 EVERY = [(kind, name) for kind in KINDS for name in FILES if (kind, name) not in SAMPLED]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel.nests.implementation import TEXTBOOK
 from iomodel.solving.certificate import TIE
 from iomodel.solving.near import grid
 from iomodel.solving.question import Question
+from tests.support.inside import TEXTBOOK
 
 SCAN = iomodel.Attention(q_len=520, heads=2, head_dim=13, mask="causal")
 LINEAR = iomodel.Attention(q_len=4096, head_dim=64, dtype="int8", mask="causal")

@@ -73,7 +73,7 @@ from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME, LETTERS, NAME_OF, H_k, M, N, b, m_1, n_1, stages
 from iomodel.placement.contents import contents
-from iomodel.placement.gemm_tiles import GemmTile, candidates
+from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
 from iomodel.placement.implementations import implementation_for, implementations_for, stand_in
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton

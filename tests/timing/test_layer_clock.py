@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import InfeasibleError, InputError, Linear, hardware
 from iomodel.errors import SpecError
-from iomodel.placement.gemm_tiles import fitting
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.kernel_time import DEPENDENT
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LAST_WAVE, STREAMED, LayerClock, layer_clock
 from tests.support.device_edits import edited
-from tests.support.inside import DEFAULT, WEIGHT_QUARTERS, Elementwise, GemmTile, from_data, rates
+from tests.support.inside import DEFAULT, WEIGHT_QUARTERS, Elementwise, GemmTile, fitting, from_data, rates
 
 H100 = hardware("h100-sxm5")
 rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])

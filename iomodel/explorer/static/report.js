@@ -136,7 +136,20 @@ class Reports {
   // The run of a benchmark in a JSON text, or lines of JSON, the last one that is known; null if there is none.
   run(text) {
     const runs = documents(text, this.data.runs).map((one) => this.ofDocument(one)).filter(Boolean);
-    return runs.length ? { ...runs.at(-1), runs: runs.length } : null;
+    return runs.length ? this.joined(runs) : null;
+  }
+
+  // The last run, with the last tests of other figures of its set-up; `runs` counts the others and itself.
+  joined(runs) {
+    const last = runs.at(-1), { tests } = this.data.formats.find(({ source }) => source === last.source);
+    const rest = ({ setting: { prompt, output, ...others } }) => JSON.stringify(others);
+    const whole = { ...last, runs: runs.length };
+    if (Object.keys(tests).length) for (const run of runs.slice(0, -1).reverse()) {
+      const same = run.source === last.source && rest(run) === rest(last);
+      if (!same || Object.keys(run.measured).some((name) => has(whole.measured, name))) continue;
+      Object.assign(whole, { setting: { ...whole.setting, ...run.setting }, measured: { ...whole.measured, ...run.measured }, runs: whole.runs - 1 });
+    }
+    return whole;
   }
 
   ofDocument(document_) {
@@ -148,6 +161,14 @@ class Reports {
     for (const [name, [path, factor]] of Object.entries(format.measured)) {
       const number = this.figure(taken(path));
       if (number !== null && number > 0) measured[name] = factor * number;
+    }
+    const tokens = Object.entries(format.tests).map(([name, path]) => [name, this.figure(taken(path)) ?? 0]).filter(([, number]) => number > 0);
+    if (Object.keys(format.tests).length) {
+      const [[name, number] = []] = tokens, filled = format.before ? this.figure(entryAt(document_, format.before) ?? null) ?? 0 : 0;
+      if (tokens.length !== 1 || !(name in measured) || filled > 0) return null;
+      const figure = measured[name] / (name === "tpot" ? number : 1);
+      for (const other of Object.keys(measured)) delete measured[other];
+      measured[name] = figure;
     }
     if (format.in_flight && !("clients" in setting) && !("load" in setting)) setting.clients = entryAt(document_, format.in_flight) ?? null;
     if (format.latency && entryAt(document_, format.latency) === entryAt(document_, format.measured.ttft[0])) delete measured.ttft;
