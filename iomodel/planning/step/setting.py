@@ -296,12 +296,12 @@ def seconds_of(parts: Iterable[Part]) -> float:
     return sum(span.seconds for _, _, span in parts)
 
 
-@lru_cache(maxsize=KEPT)
 def rotation_seconds(clocks: float, heads: int, known: Rates) -> float:
     """Return the least time of a rotation of so many heads of tokens [s]; 0 without SMs or a clock on file."""
     return 0.0 if known.units is None or known.clock is None else clocks * heads / (known.units * known.clock)
 
 
+@lru_cache(maxsize=KEPT)
 def _linear(
     sizes: tuple[int, int, int, int], types: tuple[str, str, str], bias: bool = False, scale_block: int | None = None
 ) -> Linear:
