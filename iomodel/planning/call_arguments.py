@@ -15,7 +15,7 @@ from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step_arguments import as_layout, as_model
 
 DEGREES = tuple(LayoutOptions.__annotations__)
-"""Degrees of a layout."""
+"""Degrees of a layout, and its nodes."""
 KNOWN = frozenset(PlanOptions.__annotations__)
 """Options of a service by their present names, which are looked up in no table of synonyms."""
 TARGETS: Mapping[str, Any] = dict.fromkeys(TargetOptions.__annotations__)
@@ -27,11 +27,15 @@ OF_VERBS = {"pareto": {"max_count": "replica_devices"}, "simulate": {"trace": "a
 
 
 class Arguments(NamedTuple):
-    """Arguments of a verb: those with their own parameter, the layout or None, and the options of a service."""
+    """Arguments of a verb: those with their own parameter, the layout or None, and the options of a service.
+
+    Without a layout, `start` is one device in the given nodes, which the layouts of a search keep.
+    """
 
     own: dict[str, Any]
     layout: Layout | None
     service: dict[str, Any]
+    start: Layout
 
 
 def renamed(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,9 +80,8 @@ def settled(function: Callable[..., Any], service: Mapping[str, Any], **own: Any
     degrees = {name: value for name, value in degrees.items() if value is not None}
     if degrees and layout is not None:
         raise InputError(f"{next(iter(degrees))}: given with layout; allowed: one of both")
-    if degrees:
-        layout = Layout(**degrees)
-    return Arguments(own, None if layout is None else as_layout(layout), asked)
+    start = Layout(**degrees) if layout is None else as_layout(layout)
+    return Arguments(own, start if (degrees or layout is not None) and start.decided else None, asked, start)
 
 
 def of_command(

@@ -112,7 +112,7 @@ def disaggregate(
     costs = {id(as_device(name)): price for name, price in price_table.items()}
     costs = costs if single is None else dict.fromkeys((id(senders), id(receivers)), single)
     size = None if asked.own["batch"] is None else as_integer("batch", asked.own["batch"])
-    whole = as_service(model, prompt, output, **asked.service)
+    whole = as_service(model, prompt, output, asked.start, **asked.service)
     filling = replace(whole, output=1)
     goal = Goal(bandwidth, rate, size, as_targets(None, tpot).get("tpot", inf))
     sender = _best_pool(filling, senders, _either(prefill_layout, asked.layout), goal, _prefilled)

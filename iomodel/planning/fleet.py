@@ -105,7 +105,7 @@ def fleet(
     """
     model, told, own, ignored = of_command(model, service)
     asked = settled(fleet, told, price=price, max_devices=max_devices, **own)
-    served = as_service(model, prompt, output, **asked.service)
+    served = as_service(model, prompt, output, asked.start, **asked.service)
     single, price_table = as_price(asked.own["price"])
     devices = as_devices(hardware, price_table)
     known = {as_device(key).label: price for key, price in price_table.items()}

@@ -39,22 +39,24 @@ def default_layouts(service: Service, device: Hardware, most: int, count: int | 
     With `count` devices to fill, any number of ranks up to eight that divides them. A model with experts is also tried
     with expert parallelism and data-parallel attention over as many devices, and ranks with copies of a head also with
     a cache that they divide. A device without a link on file is tried alone. llama.cpp gives each device some of the
-    layers (``--split-mode layer``).
+    layers (``--split-mode layer``). The nodes are those of the service's own layout.
     """
     most = most if has_link(device) else 1
     usual = (1, 2, 4, SERVER) if count is None else [n for n in range(1, SERVER + 1) if count % n == 0]
     if service.alone:
         return [Layout(pipeline_parallel=n) for n in usual if n <= min(most, len(service.model.layers))]
-    ranks = degrees(service.model, (n for n in usual if n <= most))
+    nodes = service.layout
+    ranks = [n for n in degrees(service.model, (n for n in usual if n <= most)) if nodes.in_whole_nodes(n)]
     tried: list[Layout] = []
     for stages in STAGES:
         if stages > len(service.model.layers) or (tried and stages * max(ranks) > most):
             break
         some = ranks if stages == 1 else ranks[-1:]
-        wide = [Layout(tensor_parallel=n, pipeline_parallel=stages) for n in some]
+        wide = [nodes.divided(tensor_parallel=n, pipeline_parallel=stages) for n in some]
         tried += with_divided_caches(wide, service)
         if stages == 1:
-            tried += [Layout(expert_parallel=n) for n in usual if 1 < n <= most and _divides_experts(service.model, n)]
+            whole = [n for n in usual if 1 < n <= most and nodes.in_whole_nodes(n)]
+            tried += [nodes.divided(expert_parallel=n) for n in whole if _divides_experts(service.model, n)]
         if count is not None:
             tried = [layout for layout in tried if count % layout.devices == 0]
         if any(_holds(service.laid_out(layout), device) for layout in tried):
@@ -92,8 +94,8 @@ def _takes(service: Service, layout: Layout) -> bool:
     return service.prefix_cache is None or not service.prefix_cache.cascade
 
 
-def every_layout(model: ModelSpec, most: int) -> list[Layout]:
-    """List all layouts of up to `most` devices with powers of two as degrees.
+def every_layout(model: ModelSpec, most: int, start: Layout = Layout()) -> list[Layout]:  # noqa: B008 - frozen
+    """List all layouts of up to `most` devices with powers of two as degrees, in nodes like those of `start`.
 
     >>> from iomodel.models.registry import model
     >>> [(layout.tensor_parallel, layout.pipeline_parallel) for layout in every_layout(model("llama-3-8b"), 4)]
@@ -102,10 +104,11 @@ def every_layout(model: ModelSpec, most: int) -> list[Layout]:
     powers = [1 << power for power in range(min(most, MOST_RANKS).bit_length())]
     experts = powers if has_experts(model) else [1]
     tried = (
-        Layout(tensor_parallel=tensor, pipeline_parallel=stages, expert_parallel=many)
+        start.divided(tensor_parallel=tensor, pipeline_parallel=stages, expert_parallel=many)
         for tensor in powers
         for stages in powers
         for many in experts
+        if start.in_whole_nodes(tensor) and start.in_whole_nodes(many)
     )
     return [layout for layout in tried if layout.devices <= most and _divides(model, layout)]
 
@@ -151,8 +154,9 @@ def divided(service: Service, device: Hardware, count: int) -> list[Service]:
     heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
     most = min([count if has_link(device) else 1, *heads])  # at most one rank per head
     return [
-        service.laid_out(Layout(tensor_parallel=n))
+        service.laid_out(service.layout.divided(tensor_parallel=n))
         for n in degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
+        if service.layout.in_whole_nodes(n)
     ]
 
 

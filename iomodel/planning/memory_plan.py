@@ -163,7 +163,7 @@ def memory_plan(
         prompt, output = _longest(command, spec)
         if is_command(model) and command.arguments.get("engine") == GGML:  # its cache has any length
             spec = spec.model_copy(update={"max_positions": max(prompt + output, spec.max_positions or 0)})
-    served = as_service(spec, prompt, output, asked.layout or Layout(), **asked.service).on(device)
+    served = as_service(spec, prompt, output, asked.start, **asked.service).on(device)
     devices = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
     tried: list[Service] = []
     if asked.layout is None:

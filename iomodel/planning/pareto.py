@@ -170,7 +170,7 @@ def pareto(
     """
     model, given, told, ignored = of_command(model, service)
     asked = settled(pareto, given, **TARGETS, replica_devices=replica_devices, **told)
-    served = as_service(model, prompt, output, **asked.service)
+    served = as_service(model, prompt, output, asked.start, **asked.service)
     if served.steps < 1:
         raise InputError(f"output: {served.output} given; allowed: at least 2, because a speed needs a second token")
     most = MOST_DEVICES if asked.own["replica_devices"] is None else asked.own["replica_devices"]
@@ -187,7 +187,7 @@ def pareto(
     if single is not None:
         cost = dict.fromkeys(map(id, devices), single)
     chosen = _types(asked.service, weight_dtypes, kv_dtypes)
-    services = [as_service(model, prompt, output, **each) for each in chosen]
+    services = [as_service(model, prompt, output, asked.start, **each) for each in chosen]
     laid = layouts_of(layouts, asked.layout, served)
     searched = _searched(services, devices, laid, most)
     wanted = _Wanted(sizes, share, FrozenDict(targets))

@@ -99,7 +99,7 @@ def plan(
     if not isinstance(sensitivity, bool):
         raise InputError(f"sensitivity: {shown(sensitivity)} given; allowed: True or False")
     device = as_device(hardware)
-    served = as_service(model, prompt, output, asked.layout or Layout(), **asked.service).on(device)
+    served = as_service(model, prompt, output, asked.start, **asked.service).on(device)
     targets = as_targets(asked.own["ttft"], asked.own["tpot"])
     wanted = as_wanted(asked.own["count"], asked.own["load"], asked.own["batch"], clients, targets)
     options = best_layout(served, device, wanted) if asked.layout is None else []

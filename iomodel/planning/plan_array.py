@@ -176,7 +176,7 @@ def plan_array(
         raise InputError(f"prompt: {prompts.size:,} plans given; allowed: from 1 to {MOST_PLANS:,}")
     longest = int((prompts + outputs).argmax())
     ends = int(prompts.flat[longest]), int(outputs.flat[longest])
-    served = as_service(name, *ends, asked.layout or Layout(), **asked.service)
+    served = as_service(name, *ends, asked.start, **asked.service)
     devices_given = None if asked.own["count"] is None else as_integer("count", asked.own["count"])
     flat = _Loads(prompts.ravel(), outputs.ravel(), batches.ravel())
     columns = _blank(prompts.size)

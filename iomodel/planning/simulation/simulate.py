@@ -99,7 +99,7 @@ def simulate(
     requested = cast(RequestOptions, named)
     device = as_device(hardware)
     arriving, seed = as_requests(**requested), int(requested.get("seed", 0))
-    served = _service(model, arriving, asked.layout, asked.service).on(device)
+    served = _service(model, arriving, asked.start, asked.service).on(device)
     serving = served.engine
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
@@ -210,12 +210,12 @@ def _lengths(arriving: Requests) -> tuple[str, ...]:
     return ("requests of one length stay in step, so that prompts arrive together; lengths=(0.8, 1.0) spreads them",)
 
 
-def _service(model: ModelSpec | str, arriving: Requests, layout: Layout | None, service: Mapping[str, Any]) -> Service:
+def _service(model: ModelSpec | str, arriving: Requests, layout: Layout, service: Mapping[str, Any]) -> Service:
     """Build the service of the longest request, or raise an error with the row of a trace that it is in."""
     place = int((arriving.prompt + arriving.output).argmax())
     lengths = int(arriving.prompt[place]), int(arriving.output[place])
     try:
-        served = as_service(model, *lengths, Layout() if layout is None else layout, **service)
+        served = as_service(model, *lengths, layout, **service)
         if served.prefix_cache is not None:
             place = int(arriving.prompt.argmin())
             served.prefix_cache.check(int(arriving.prompt[place]))

@@ -105,7 +105,7 @@ class Layout(Model):
                 "as devices_per_node = 8"
             )
         for field, ranks in (("tensor_parallel", tensor), ("expert_parallel", experts)):
-            if node is not None and node % ranks and ranks % node:
+            if node is not None and not self.in_whole_nodes(ranks):
                 raise InputError(
                     f"devices_per_node: {node} given with {field} = {ranks}; allowed: a multiple or a divisor of it, "
                     f"such as {ranks * max(1, node // ranks)}"
@@ -131,6 +131,28 @@ class Layout(Model):
     def data_parallel(self) -> int:
         """Number of groups of ranks with separate sequences [-]."""
         return self.ranks // self.tensor_parallel
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is more than nodes, whose layout a search decides.
+
+        >>> Layout().decided, Layout(devices_per_node=8).decided
+        (True, False)
+        """
+        return not self.model_fields_set or bool(self.model_fields_set - {"devices_per_node", "network_bandwidth"})
+
+    def divided(self, **degrees: int) -> Layout:
+        """Return a layout of some degrees in nodes like those of this one.
+
+        >>> Layout(tensor_parallel=2, devices_per_node=8).divided(expert_parallel=4).devices_per_node
+        8
+        """
+        return Layout(**degrees, devices_per_node=self.devices_per_node, network_bandwidth=self.network_bandwidth)
+
+    def in_whole_nodes(self, ranks: int) -> bool:
+        """Check that ranks fill whole nodes, or that a node holds whole groups of them."""
+        node = self.devices_per_node
+        return node is None or node % ranks == 0 or ranks % node == 0
 
     def nodes(self, ranks: int) -> int:
         """Compute the number of nodes that consecutive ranks occupy [-]."""

@@ -106,15 +106,17 @@ def step(
     shape = sequences, queries, keys
     if asked.layout is not None:
         return _in_layout(spec, device, shape, asked.layout, options)
-    return _searched(spec, device, shape, options)
+    return _searched(spec, device, shape, asked.start, options)
 
 
-def _searched(spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], options: Mapping[str, Any]) -> StepTime:
+def _searched(
+    spec: ModelSpec, device: Hardware, shape: tuple[int, int, int], start: Layout, options: Mapping[str, Any]
+) -> StepTime:
     """Time a step in the layout with the most tokens per second and device, of those that hold the model."""
     longest = min(shape[-1], spec.max_positions or shape[-1])
     known = {name: value for name, value in options.items() if name in ServiceOptions.__annotations__}
     known |= {"prefix_cache": None, "speculation": None}
-    service = as_service(spec, max(1, longest - 1), 1, **known).on(device)
+    service = as_service(spec, max(1, longest - 1), 1, start, **known).on(device)
     timed, refused = [], None
     for layout in _held(service, device, shape[0]):
         try:
@@ -138,7 +140,7 @@ def _held(service: Service, device: Hardware, batch: int) -> list[Layout]:
                 for least in (batch, 1):
                     if held := [layout for layout, requests in fits.items() if requests >= least]:
                         return held
-    return [Layout()]
+    return [service.layout]
 
 
 def _in_layout(

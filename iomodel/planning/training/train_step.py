@@ -151,7 +151,8 @@ def train_step(
     spec, device = as_model(model), as_device(hardware)
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
     passed = as_integer("micro_batch", micro_batch)
-    if layout is None:
+    shared = Layout() if layout is None else as_layout(layout)
+    if layout is None or not shared.decided:
 
         def step(layout: Layout, replicas: int) -> TrainingStep:
             return train_step(
@@ -179,8 +180,7 @@ def train_step(
             )
 
         given = None if data_parallel is None else as_integer("data_parallel", data_parallel)
-        return fastest(step, spec, device, None if count is None else as_integer("count", count), given)
-    shared = as_layout(layout)
+        return fastest(step, spec, device, shared, None if count is None else as_integer("count", count), given)
     replicas = _replicas(count, data_parallel, shared)
     as_parameters(parameters)
     precision = "bf16" if precision is None else precision
