@@ -64,8 +64,9 @@ class LayoutRate(Record):
 class Wanted:
     """Devices, load and targets of a search; None where not given.
 
-    `count` are devices to fill, `load` requests per second to serve, `batch` the requests decoded together, `clients`
-    those of a closed loop on all devices; `targets` has limits of ``ttft`` and ``tpot`` [s].
+    `count` are devices to fill, `load` requests per second to serve, on `count` devices if both are given, `batch` the
+    requests decoded together, `clients` those of a closed loop on all devices; `targets` has limits of ``ttft`` and
+    ``tpot`` [s].
     """
 
     count: int | None = None
@@ -76,14 +77,18 @@ class Wanted:
 
     def replicas(self, service: Service, requests_per_second: float) -> int:
         """Return the number of replicas of a layout [-]."""
-        if self.load is not None:
+        if self.load is not None and self.count is None:
             return ceil(self.load / requests_per_second)
         return 1 if self.count is None else self.count // service.devices
+
+    def load_of(self, service: Service) -> float | None:
+        """Return the load of a replica of given devices; None without it [1/s]."""
+        return None if self.load is None or self.count is None else self.load * service.devices / self.count
 
     @property
     def untargeted(self) -> Wanted:
         """The same requests without targets, or a single one."""
-        batch = self.batch or (None if self.clients else 1)
+        batch = self.batch or (None if self.clients or (self.load and self.count) else 1)
         return replace(self, batch=batch, targets=FrozenDict())
 
     def clients_of(self, service: Service) -> int | None:
@@ -124,10 +129,16 @@ def at_targets(service: Service, device: Hardware, wanted: Wanted) -> Figures | 
     most = min(fits, clients or fits) if wanted.batch is None else wanted.batch
     if not most:
         return None
+    if (load := wanted.load_of(service)) is not None:
+        most = 1 + largest(1, most, lambda size: figures(service, device, size).requests_per_second < load)
+        if most > fits:
+            return None
     reached = figures(service, device, most, clients)
+    if load is not None:
+        reached = replace(reached, requests_per_second=load, tokens_per_second=load * service.output)
     if excess(reached, wanted.targets) <= 1:
         return reached
-    if wanted.batch is not None or clients is not None:
+    if wanted.batch is not None or clients is not None or load is not None:
         return None
     batch = largest(1, most - 1, lambda size: excess(figures(service, device, size), wanted.targets) <= 1)
     return figures(service, device, batch) if batch else None
@@ -163,6 +174,8 @@ def ordered(options: Iterable[LayoutRate], wanted: Wanted) -> list[LayoutRate]:
     """
 
     def rate(option: LayoutRate) -> float:
+        if wanted.load is not None and wanted.count is not None:
+            return 1 / (option.tpot or option.ttft)
         if wanted.load is not None:
             return 1 / option.devices
         return option.tokens_per_second if wanted.count is not None else option.tokens_per_second_per_device
@@ -194,7 +207,24 @@ def best_layout(service: Service, device: Hardware, wanted: Wanted) -> list[Layo
     if wanted.batch is not None and not wanted.targets:
         laid = max((service.laid_out(option.layout) for option in held), key=lambda one: one.memory(device).fits)
         raise no_room(laid, device, wanted.batch)
-    raise unkept(rated(service, device, wanted.untargeted), wanted)
+    raise refusal(service, device, wanted)
+
+
+def refusal(
+    service: Service, device: Hardware, wanted: Wanted, layouts: Iterable[Layout] | None = None
+) -> InfeasibleError:
+    """Build the error for targets that no layout keeps, or for a load that the devices do not serve."""
+    near = rated(service, device, wanted.untargeted, layouts)
+    if near:
+        return unkept(near, wanted)
+    most, load = rated(service, device, Wanted(wanted.count), layouts)[0], wanted.load or 0.0
+    served = most.tokens_per_second / service.output
+    return InfeasibleError(
+        f"load: {load:g} requests/s given with count = {wanted.count}; allowed: at most {served:.4g}, which "
+        f"{layout_text(most.layout)} serves, or no count, so that the load sets it",
+        least=ceil(most.devices * load / served),
+        unit="devices",
+    )
 
 
 def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
@@ -204,6 +234,7 @@ def unkept(held: Iterable[LayoutRate], wanted: Wanted) -> InfeasibleError:
     beside = "one request" if wanted.batch in (None, 1) else f"{wanted.batch:,} requests"
     more = "; iomodel.fleet counts replicas for clients" if wanted.clients and wanted.count is None else ""
     beside = beside if wanted.clients is None else f"{wanted.clients:,} clients"
+    beside = f"{wanted.load:g} requests/s" if wanted.load and wanted.count else beside
     return missed(wanted.targets, reached, "layout", f" with {beside} ({layout_text(near.layout)}){more}")
 
 

@@ -14,7 +14,7 @@ from iomodel.errors import InputError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.call_arguments import TARGETS, of_command, settled
 from iomodel.planning.checked_numbers import as_price, as_real, as_targets
-from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, largest, rated, unkept
+from iomodel.planning.layout_search import BETTER, LayoutRate, Wanted, at_targets, best_layout, largest, rated, refusal
 from iomodel.planning.layouts import check_count, no_room, too_small
 from iomodel.planning.plan_result import Plan
 from iomodel.planning.replica_figures import Figures, figures
@@ -72,7 +72,8 @@ def plan(
         Clients of a closed loop on all devices, each of which sends its next request when its last one ends. TTFT then
         is that of a server: it includes the time of the host, of HTTP and of the tokeniser.
     count : int, optional
-        Number of devices; by default those of one replica, or those that `load` needs.
+        Number of devices; by default those of one replica, or those that `load` needs. With `load` too, the batch is
+        that in flight at this load, and the layout that with the least TPOT.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
     **service
@@ -151,8 +152,9 @@ def plan(
 
 def as_wanted(count: object, load: object, batch: object, clients: object, targets: dict[str, float]) -> Wanted:
     """Validate devices, load, batch and clients of a plan."""
-    if load is not None and count is not None:
-        raise InputError("load: given with count; allowed: one of both, because a load sets the number of devices")
+    if load is not None and count is not None and (batch is not None or clients is not None):
+        other = "batch" if clients is None else "clients"
+        raise InputError(f"{other}: given with load and count; allowed: two of them, because these set the batch")
     if batch is not None and clients is not None:
         raise InputError("clients: given with batch; allowed: one of both, because clients set the batch")
     return Wanted(
@@ -173,7 +175,7 @@ def reached_on(service: Service, device: Hardware, wanted: Wanted) -> Figures:
     fits = service.memory(device).fits
     if not fits or (wanted.batch or 0) > fits:
         raise no_room(service, device, wanted.batch or 1)
-    raise unkept(rated(service, device, wanted.untargeted, [service.layout]), wanted)
+    raise refusal(service, device, wanted, [service.layout])
 
 
 def price_on(device: Hardware, price: object) -> float | None:
@@ -191,6 +193,8 @@ def _assumed(wanted: Wanted) -> tuple[str, ...]:
     """State the load that TTFT and TPOT hold at."""
     if wanted.clients is not None:
         return ("clients in a closed loop, whose lengths vary a little; a server and its host before the first token",)
+    if wanted.load is not None and wanted.count is not None:
+        return ("requests arrive evenly; simulate has the times at random arrivals",)
     if wanted.load is not None:
         return (
             "requests arrive evenly; at random arrivals fleet needs more devices, and takes the least TPOT of as many",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isclose
 from typing import Any
 
 from iomodel.common.display import Result, Table, trusted
@@ -71,7 +72,7 @@ class Plan(Deferred, Result, Tabular):
     clients : int or None
         Clients of the closed loop on all devices, if given.
     load : float or None
-        Arrival rate that sets the number of devices, if given [1/s].
+        Arrival rate that sets the number of devices, or the batch on given ones, if given [1/s].
     layouts : tuple of LayoutRate
         Layouts of the search that hold the model and keep the targets, the best first; empty for a given layout.
     better : LayoutRate or None
@@ -334,6 +335,8 @@ def _interval(ends: tuple[float, float] | None) -> list[Row]:
 
 def _clients(plan: Plan) -> str:
     count = plan.batch * plan.replicas if plan.clients is None else plan.clients
+    if plan.load is not None and isclose(plan.load, plan.requests_per_second):
+        return f"{plan.load:g} requests/s, {count:,} in flight"
     return f"{count:,} client{'s' if count > 1 else ''} in a closed loop"
 
 

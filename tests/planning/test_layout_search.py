@@ -221,5 +221,3 @@ def test_a_command_line_is_planned_as_its_engine():
 def test_a_load_sets_the_count():
     found = plan(TINY, H100, load=100.0, prompt=512, output=64, layout=Layout())
     assert found.count == ceil(100 / found.figures.requests_per_second)
-    with pytest.raises(InputError, match="load: given with count"):
-        plan(TINY, H100, load=100.0, count=2, prompt=512, output=64)
