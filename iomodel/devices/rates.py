@@ -316,10 +316,12 @@ def _reached(have: _Figures, dtype: str, matrix: float, peak: float, architectur
         if best in have:
             return min(matrix, have[best]), None
     share = REACHED.get(architecture, 1.0)
+    most = REACHED_IN_FP32.get(architecture, 1.0) if dtype == "fp32" else 1.0
     for best, other in _BEST.items():
         if best in have and other in have:
             share = min(1.0, have[best] / have[other])
             break
+    share = min(share, most)
     of_peak = "the datasheet's peak" if share == 1 else f"{percent(share)} of the peak"
     return min(matrix, share * peak), f"{dtype} products at {of_peak} at most (none measured)"
 
@@ -350,6 +352,9 @@ REACHED = {**dict.fromkeys(("8.0", "9.0", "10.0", "10.3"), 0.8), **dict.fromkeys
 """Share of the peak that the best product reaches where none is measured, by compute capability or architecture [-],
 near the medians of the shares measured: 0.87 and 0.81 (A100 SXM, PCIe), 0.80 (H100), 0.84 (GH200), 0.78 (B200), 0.79
 (B300) and 0.73 (GB200); 0.54 (MI300X), 0.64 (MI325X) and 0.62 (MI355X). No other architecture has one on file."""
+REACHED_IN_FP32 = dict.fromkeys(("8.9", "12.0", "12.1"), 0.7)
+"""The same of products in fp32 without matrix units [-]: cuBLAS reaches 0.69 of the peak of an RTX 4090, 0.79 of an RTX
+5090, 0.67 of an RTX PRO 6000 and 0.69 of a GB10 (xzwgit/gpu-flops-bench, 8,192 to 12,288 rows)."""
 L2_PER_CLOCK = {"8.0": 35.5, "8.6": 21.2, "8.9": 14.6, "9.0": 40.6}
 """Bandwidth of the L2 per SM where none is on file, by compute capability [B/clk]: those measured on an A100, an A40,
 an L40 and an H200."""

@@ -21,7 +21,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
-from iomodel.devices.rates import Rates, product_rates, rates
+from iomodel.devices.rates import Rates, has_rates, product_rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
@@ -59,6 +59,9 @@ REACHED = {
 tests/measured/linear_layers.csv with 1,024 and 4,096 rows on H100 and H200, B200, B300, L40S and RTX PRO 6000, the
 median of their engines is predicted within 10 %. In int8, `NARROW` on sm_120. Products whose scales are of blocks have
 kernels of their own (DeepGEMM), which are faster than those of one scale on Blackwell."""
+BOARDS = {"sm_89": 0.734, "sm_90": 0.802}
+"""Rate of bf16 products over half the peak in 8 bits on the boards of `REACHED` [-], the L40S and the H100 SXM: where
+those of another board reach less, for a limit of power, its products in 8 bits do too (H100 PCIe of 350 W: 0.656)."""
 NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.35}
 """The same on other architectures [-]: calibration rows of tests/measured/serving.csv with 2048 and 128 tokens (Llama
 3.1 70B on an H200, 405B on GB200)."""
@@ -240,10 +243,20 @@ class LayerClock:
         """Return the rate that a long product of a kind reaches, of a type or `IN_BLOCKS` [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
         share = shares.get(kind, shares.get(known.dtype))
-        reached = known.matrix if known.matrix < known.peak else _best(known) if share is None else share * known.peak
+        most = known.peak if known.asynchronous else known.reached or known.peak
+        reached = known.matrix if known.matrix < known.peak else most if share is None else share * known.peak
+        if share is not None and known.matrix >= known.peak:
+            reached = min(reached, share * self._limit)
         if not self.engines and reached < known.matrix:
-            reached = max(reached, known.best_product)
+            reached = max(reached, known.reached)
         return self.shares[known.dtype] * known.peak if known.dtype in self.shares else reached
+
+    @cached_property
+    def _limit(self) -> float:
+        """Return the peak in 8 bits of a board whose bf16 products reach as much of theirs as `BOARDS` [FLOP/s]."""
+        usual = BOARDS.get(self.device.architecture or "")
+        wide = rates(self.device, "bf16").best_product if usual and has_rates(self.device, "bf16") else 0.0
+        return 2 * wide / usual if usual and wide else inf
 
     def _setting(self, known: Rates) -> Setting:
         """Describe the device for products, whose warps wait for no loads where matrix units are asynchronous."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import InfeasibleError, InputError, Linear, hardware
+from iomodel import Hardware, InfeasibleError, InputError, Linear, hardware
 from iomodel.errors import SpecError
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.kernel_time import DEPENDENT
@@ -145,6 +145,34 @@ def test_times_are_near_those_measured() -> None:
     assert median(errors["h100-sxm5"]) < 0.12
     assert median(errors["a100-sxm4-80gb"]) < 0.13
     assert median(errors["a40"]) < 0.2
+
+
+def test_lone_products_are_near_those_measured() -> None:
+    """Square products by cuBLASLt's fastest algorithm (tests/measured/README.md), each type by its own rate."""
+    errors: dict[str, list[float]] = {}
+    with (Path(__file__).parents[1] / "measured" / "lone_products.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            side = int(row["rows"])
+            layer = Linear(rows=side, in_features=side, out_features=side, dtype=row["dtype"])
+            seconds = layer_clock(hardware(row["device"])).linear(layer).seconds
+            errors.setdefault(row["device"], []).append(abs(seconds / float(row["seconds"]) - 1))
+    assert {name: len(found) for name, found in errors.items()} == {
+        "gb10": 17, "h200-nvl": 18, "rtx-pro-6000": 18, "rtx4090": 18, "rtx5090": 15
+    }  # fmt: skip
+    assert all(median(found) < 0.1 for found in errors.values())
+
+
+def test_a_board_whose_power_limits_wide_products_limits_narrow_ones() -> None:
+    """The same chip on an H100 PCIe and an H100 SXM: a product in fp8 reaches less of the peak under 350 W."""
+    layer = Linear(rows=8192, in_features=8192, out_features=8192, dtype="fp8")
+
+    def rate(device: Hardware) -> float:
+        return layer.flops / LayerClock(device, engines=True).linear(layer).seconds
+
+    limited, usual = hardware("h100-pcie"), hardware("h100-sxm5")
+    shares = [rate(device) / rates(device, "fp8").peak for device in (limited, usual)]
+    assert 0.75 < shares[0] / shares[1] < 0.9
+    assert rate(limited) < rate(edited(limited, {"measured.best_gemm_bf16": 6e14}))
 
 
 @pytest.mark.parametrize("name", ["h100-sxm5", "h200-sxm", "b200", "a100-sxm4-80gb"])
