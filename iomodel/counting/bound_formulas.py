@@ -18,6 +18,8 @@ R = Symbol("R", integer=True)
 """Elements of dQ, dK and dV, less those of O in rows that take part, over all batches and heads."""
 Z = Symbol("Z", integer=True, nonnegative=True)
 """Elements of O of a backward pass in rows that take part, over all batches and heads."""
+C = Symbol("C", integer=True, nonnegative=True)
+"""The compulsory traffic [elements]."""
 G = Symbol("G", integer=True, positive=True)
 """Groups of heads that share their keys, over all batches."""
 L = Symbol("L", integer=True, nonnegative=True)
@@ -52,6 +54,7 @@ FORMULAS: dict[str, Expr] = {
         evaluate=False,  # sympy would compare these bounds, in vain, for longer than the page takes to assemble
     ),
     "exact-backward": Max(
+        C + Z,
         formed((2 * d + d_v) * (2 * d + 2 * d_v)) + Z,
         formed((2 * d + d_v) * (2 * d + 2 * d_v) + d * (d + d_v)).subs(M, M + 1) - R,
         A * (Rational(1299, 250) * d + 4 * d_v) / sqrt(M) - Rational(111, 25) * A - 2 * M + Z,

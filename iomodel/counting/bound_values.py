@@ -49,6 +49,8 @@ class Pairs:
     """The query rows over all heads, if each of them sees every key of its sequence."""
     keys: int = 0
     """The keys of the shortest sequence."""
+    compulsory: int = 0
+    """What every algorithm moves."""
     units: int = 1
 
     def filling(self, product: int, size: int) -> int:
@@ -189,7 +191,7 @@ def _exact(w: Pairs, size: int) -> int:
 def _exact_backward(w: Pairs, size: int) -> int:
     once = formed(w, index_pairs("exact-backward", w), size)
     twice = formed(w, index_pairs_twice(w), size + 1) - w.gradients
-    return max(once + w.outputs, twice, created_backward(w, size) + w.outputs)
+    return max(w.compulsory + w.outputs, once + w.outputs, twice, created_backward(w, size) + w.outputs)
 
 
 def _row_atomic_backward(w: Pairs, size: int) -> int:

@@ -40,7 +40,7 @@ both ends of this range. For large M: A P e e' / M bytes, where the bound in ele
 
 The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
 once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key; a load of each
-element of O, of which D is made, comes on top.
+element of O, of which D is made, comes on top, as it does on top of the compulsory traffic.
 
 *Outputs that stay* (class "exact"): where L rows see keys of T elements each, key units have D' indices (D, or d where
 V is a part of K), kappa = T - M - Y and phi = M / (2 kappa) < 1, also
@@ -326,7 +326,7 @@ def lower_bounds(
     return bounds
 
 
-Numbers = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...], int, int]
+Numbers = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...], int, int, int]
 """The fields of :class:`Pairs` but for the number of processors."""
 
 
@@ -335,7 +335,7 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         calls = [call] if isinstance(call, Attention) else call.sequences
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, 0, 0, 0, 0, (), 0, 0)
+        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, *(0,) * 4, (), *(0,) * 3)
     # Neither tiles nor exact algorithms change it.
     known: tuple[Bound, Numbers] | None = call.memo.get("compulsory")
     if known is None:
@@ -356,7 +356,7 @@ def _counted(call: Attention | VarlenAttention) -> tuple[Bound, Numbers]:
     widths = call.head_dim, 0 if call.latent else call.value_dim, call.value_dim
     least_keys = min(single.kv_len for single in calls)
     return Bound("compulsory", elements, size), (
-        pairs, *widths, gradients, read, groups, sum(rows) if full else 0, least_keys,
+        pairs, *widths, gradients, read, groups, sum(rows) if full else 0, least_keys, elements,
     )  # fmt: skip
 
 
