@@ -18,42 +18,57 @@ R = Symbol("R", integer=True)
 """Elements of dQ, dK and dV, less those of O in rows that take part, over all batches and heads."""
 Z = Symbol("Z", integer=True, nonnegative=True)
 """Elements of O of a backward pass in rows that take part, over all batches and heads."""
+C = Symbol("C", integer=True, nonnegative=True)
+"""The compulsory traffic [elements]."""
 G = Symbol("G", integer=True, positive=True)
 """Groups of heads that share their keys, over all batches."""
 L = Symbol("L", integer=True, nonnegative=True)
 """The query rows over all batches and heads, if each of them sees every key; 0 otherwise."""
 
 
-def stayed(product: Expr) -> Expr:
+def stayed(product: Expr, cut: Expr) -> Expr:
     """Return the bound for outputs that stay on chip while more keys than fit pass."""
     beyond = 4 * N_k * (d + d_v) - 5 * M
-    spilled = (product * beyond + 2 * M * (d + d_v) * d_v) / Max(1, beyond - 2 * M)
+    spilled = (cut * beyond + 2 * M * (d + d_v) * d_v) / Max(1, beyond - 2 * M)
     kept = (1 + sqrt(Max(0, 1 - 4 * spilled / M))) / 2
     return Piecewise((A * product / M + kept**2 * d_v * L / 2, (beyond > 2 * M) & (16 * spilled <= 3 * M)), (0, True))
 
 
-def formed(product: Expr) -> Expr:
-    """Return the bound for pairs that bring `product` pairs of indices together, at the best number of arrivals."""
-    fills = A * product >= Rational(9, 16) * G * M**2
+def formed(product: Expr, cut: Expr | None = None, moved: Expr | None = None) -> Expr:
+    """Return the bound for pairs that bring `product` pairs of indices together, at the best number of arrivals.
+
+    `cut` and `moved` are how many a pair may lack whose products are divided; all, and half of them, if not given.
+    """
+    cut, moved = product if cut is None else cut, product / 2 if moved is None else moved
+    fills = (A * product >= Rational(9, 16) * G * M**2) & (8 * moved <= 3 * M)
     return Piecewise(
-        (A * product / M + 15 * G * M / 16, fills & (4 * product <= 3 * M)),
-        (A * product / M, 4 * product <= 3 * M),
-        (8 * A * product * (4 * product - M) / (4 * product + M) ** 2, (12 - 8 * sqrt(2)) * product <= M),
-        (A * sqrt(product) / sqrt(M), product <= 4 * M),
-        (2 * A, True),
+        (A * product / M + 15 * G * M / 16, fills & (4 * cut <= 3 * M)),
+        (A * product / M, 4 * cut <= 3 * M),
+        (8 * A * product * (4 * cut - M) / (4 * cut + M) ** 2, (12 - 8 * sqrt(2)) * cut <= M),
+        (A * product / sqrt(cut * M), moved**2 <= cut * M),
+        (A * product / moved, True),
     )
+
+
+def returned(twice: int) -> Expr:
+    """Return the bound of a backward pass, with the pairs of two gradients counted `twice`, 1 or 0."""
+    product = (2 * d + d_v) * (2 * d + 2 * d_v) + twice * d * (d + d_v)
+    cut = 2 * d**2 + 3 * d * d_v if twice else product / 3
+    narrow, wide = formed(product, cut, product / 4), formed(product)
+    return Piecewise((narrow, d_v <= d), (wide, True))
 
 
 FORMULAS: dict[str, Expr] = {
     "exact": Max(
         2 * M * (ceiling(A * (d + d_v) / floor(sqrt(M**3))) - 1) - A,
-        formed((d + d_v) ** 2),
-        stayed((d + d_v) ** 2),
+        formed((d + d_v) ** 2, (d + d_v) ** 2 / 2, (d + d_v) ** 2 / 4),
+        stayed((d + d_v) ** 2, (d + d_v) ** 2 / 2),
         evaluate=False,  # sympy would compare these bounds, in vain, for longer than the page takes to assemble
     ),
     "exact-backward": Max(
-        formed((2 * d + d_v) * (2 * d + 2 * d_v)) + Z,
-        formed((2 * d + d_v) * (2 * d + 2 * d_v) + d * (d + d_v)).subs(M, M + 1) - R,
+        C + Z,
+        returned(0) + Z,
+        returned(1).subs(M, M + 1) - R,
         A * (Rational(1299, 250) * d + 4 * d_v) / sqrt(M) - Rational(111, 25) * A - 2 * M + Z,
         evaluate=False,
     ),

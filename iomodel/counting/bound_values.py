@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, gcd, isqrt
 from operator import itemgetter
+from typing import NamedTuple
 
 FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
 """The classes of all schedules that form each product once."""
@@ -49,11 +50,13 @@ class Pairs:
     """The query rows over all heads, if each of them sees every key of its sequence."""
     keys: int = 0
     """The keys of the shortest sequence."""
+    compulsory: int = 0
+    """What every algorithm moves."""
     units: int = 1
 
-    def filling(self, product: int, size: int) -> int:
+    def filling(self, together: int, size: int) -> int:
         """Count the groups whose pairs of indices fill a memory of `size` from empty; see :func:`filled`."""
-        place = bisect_right(self.groups, -_ceil(9 * size**2, 16 * product), key=itemgetter(1))
+        place = bisect_right(self.groups, -_ceil(9 * size**2, 16 * together), key=itemgetter(1))
         return self.groups[place - 1][0] if place else 0
 
 
@@ -69,9 +72,44 @@ def index_pairs(name: str, w: Pairs) -> int:
     return (w.width + w.value_width) * (keys + 2 * w.width) + (w.width + 1) * w.value_width
 
 
-def index_pairs_twice(w: Pairs) -> int:
-    """Return the index pairs of a backward pass, those of two gradients counted twice [-]."""
-    return index_pairs("exact-backward", w) + w.width * (w.width + w.value_width)
+class Product(NamedTuple):
+    """The index pairs that a visible pair brings together, and how many it may lack where its products are divided.
+
+    At most `cut` for each phase of its products before which a value of it is on chip, and `moved` for each access to a
+    value of it.
+    """
+
+    together: int
+    cut: int
+    moved: int
+
+    def weighed(self, weight: int) -> Product:
+        """Return the same where an index pair weighs more than 1."""
+        return Product(*(weight * number for number in self))
+
+
+def product_of(name: str, w: Pairs) -> Product:
+    """Return the index pairs of a class, and what divided products lack of them."""
+    together, width, values = index_pairs(name, w), w.width, w.value_width
+    if name == "exact" and w.key_values:
+        return Product(together, _ceil(together, 2), _ceil(together, 4))
+    if name == "exact":
+        return Product(together, _ceil((2 * width + values) ** 2, 8), _ceil(together, 3))
+    if name == "exact-backward" and values <= width:
+        return Product(together, _ceil(together, 3), _ceil(together, 4))
+    return Product(together, together, _ceil(together, 2))
+
+
+def product_twice(w: Pairs) -> Product:
+    """Return the index pairs of a backward pass, those of two gradients counted twice, and what divided products lack.
+
+    Theorem 6 of `docs/paper.md`.
+    """
+    width, values = w.width, w.value_width
+    together = index_pairs("exact-backward", w) + width * (width + values)
+    if values > width:
+        return Product(together, together, _ceil(together, 2))
+    return Product(together, 2 * width**2 + 3 * width * values, _ceil(together, 4))
 
 
 def created(w: Pairs, size: int) -> int:
@@ -116,14 +154,14 @@ def created_backward(w: Pairs, size: int) -> int:
     return 2 * size * (phases - w.units) - 2 * w.count
 
 
-def formed(w: Pairs, product: int, size: int) -> int:
-    """Bound the accesses of pairs that bring `product` pairs of indices together each, in `size` elements."""
-    if 3 * size >= 4 * product:  # Y = M is the best
-        return filled(w.count * product, w.filling(product, size), size)
-    if size >= 12 * product - isqrt(128 * product**2):
-        many = 2 * product - _ceil(size, 2)
-    else:
-        many = isqrt(4 * product * size)
+def formed(w: Pairs, product: Product, size: int) -> int:
+    """Bound the accesses of pairs that bring so many pairs of indices together each, in `size` elements."""
+    together, cut, moved = product
+    if 3 * size >= 4 * cut:  # Y = M is the best
+        groups = w.filling(together, size) if 3 * size >= 8 * moved else 0
+        return filled(w.count * together, groups, size)
+    near = size >= 12 * cut - isqrt(128 * cut**2)
+    many = 2 * cut - _ceil(size, 2) if near else isqrt(4 * cut * size)
     return max(with_arrivals(w.count, product, size, many), with_arrivals(w.count, product, size, many + 1))
 
 
@@ -132,7 +170,7 @@ def filled(together: int, groups: int, size: int) -> int:
     return _ceil(16 * together + 15 * groups * size**2, 16 * size)
 
 
-def stayed(w: Pairs, product: int, size: int) -> int:
+def stayed(w: Pairs, product: Product, size: int) -> int:
     """Bound the accesses where each row sees more keys than fit, and an output that stays for all takes their room.
 
     Theorem 9 of `docs/paper.md`, with the shortest phases of at most `size` / 4 arrivals; 0 where none are allowed.
@@ -141,55 +179,57 @@ def stayed(w: Pairs, product: int, size: int) -> int:
     beyond = 4 * w.keys * unit - 5 * size  # 4 kappa, for phases of size / 4 arrivals
     if not w.rows or beyond <= 2 * size:
         return 0
-    spilled = _ceil(product * beyond + 2 * size * unit * w.value_width, beyond - 2 * size)
+    spilled = _ceil(product.cut * beyond + 2 * size * unit * w.value_width, beyond - 2 * size)
     if 16 * spilled > 3 * size:
         return 0
     many = _ceil(size - isqrt(size**2 - 4 * spilled * size), 2)
     if 4 * many > size:
         return 0
     gained = (size - many) ** 2 * w.value_width * w.rows
-    return _ceil(2 * w.count * product * size + gained, 2 * size**2)
+    return _ceil(2 * w.count * product.together * size + gained, 2 * size**2)
 
 
-def with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
+def with_arrivals(pairs: int, product: Product, size: int, many: int) -> int:
     """Return the bound from phases of `many` arrivals."""
+    together, cut, moved = product
     risen = 4 * many * size if many <= size else (many + size) ** 2
-    return _ceil(4 * many * pairs * product, max(risen, many**2 + 4 * product * size, 2 * many * product))
+    return _ceil(4 * many * pairs * together, max(risen, many**2 + 4 * cut * size, 4 * many * moved))
 
 
-def formed_in_bytes(w: Pairs, product: int, widths: tuple[int, int], size: int) -> int:
+def formed_in_bytes(w: Pairs, product: Product, widths: tuple[int, int], size: int) -> int:
     """Return the bound in bytes, of `size` bytes, for indices of queries and of keys of two widths [B].
 
     Any other unit of all sizes gives the bound in that unit.
     """
-    pairs, weighed, narrow, wide = w.count, product * widths[0] * widths[1], min(widths), max(widths)
-    if size > wide and 4 * weighed * size <= narrow * (3 * size**2 - 2 * wide * size - wide**2):
-        return filled(pairs * weighed, w.filling(weighed, size), size)
-    spilled = Fraction(weighed * size, narrow)
-    root = isqrt(4 * weighed * size // narrow)
-    longest = 2 * weighed // narrow - size // 2
+    pairs, narrow, wide = w.count, min(widths), max(widths)
+    together, cut, moved = weighed = product.weighed(widths[0] * widths[1])
+    if size > wide and 4 * cut * size <= narrow * (3 * size**2 - 2 * wide * size - wide**2):
+        groups = w.filling(together, size) if 3 * narrow * size >= 8 * moved else 0
+        return filled(pairs * together, groups, size)
+    root = isqrt(4 * cut * size // narrow)
+    longest = 2 * cut // narrow - size // 2
     phases = {many + more for many in (size, longest, root) for more in (0, wide // 2, wide)}
-    return max((_with_weight(pairs, weighed, size, many, spilled, narrow, wide) for many in phases), default=0)
+    return max((_with_weight(pairs, weighed, size, many, narrow, wide) for many in phases), default=0)
 
 
-def _with_weight(pairs: int, weighed: int, size: int, many: int, spilled: Fraction, narrow: int, wide: int) -> int:
+def _with_weight(pairs: int, weighed: Product, size: int, many: int, narrow: int, wide: int) -> int:
     """Return the bound from phases whose arrivals weigh more than many - wide and at most `many` bytes."""
     if many <= wide:
         return 0
     risen = Fraction(size) if many <= size else Fraction((many + size) ** 2, 4 * many)
-    ends = [Fraction(weight, 4) + spilled / weight for weight in (many - wide, many)]
-    return ceil(pairs * weighed / max(risen, *ends, Fraction(weighed, 2 * narrow)))
+    ends = [Fraction(weight, 4) + Fraction(weighed.cut * size, narrow * weight) for weight in (many - wide, many)]
+    return ceil(pairs * weighed.together / max(risen, *ends, Fraction(weighed.moved, narrow)))
 
 
 def _exact(w: Pairs, size: int) -> int:
-    product = index_pairs("exact", w)
+    product = product_of("exact", w)
     return max(created(w, size), formed(w, product, size), stayed(w, product, size))
 
 
 def _exact_backward(w: Pairs, size: int) -> int:
-    once = formed(w, index_pairs("exact-backward", w), size)
-    twice = formed(w, index_pairs_twice(w), size + 1) - w.gradients
-    return max(once + w.outputs, twice, created_backward(w, size) + w.outputs)
+    once = formed(w, product_of("exact-backward", w), size)
+    twice = formed(w, product_twice(w), size + 1) - w.gradients
+    return max(w.compulsory + w.outputs, once + w.outputs, twice, created_backward(w, size) + w.outputs)
 
 
 def _row_atomic_backward(w: Pairs, size: int) -> int:
@@ -215,8 +255,8 @@ def _ceil(a: int, b: int) -> int:
 VALUES: Mapping[str, Callable[[Pairs, int], int | None]] = {
     "exact": _exact,
     "exact-backward": _exact_backward,
-    "recomputed": lambda w, size: formed(w, index_pairs("recomputed", w), size),
-    "recomputed-backward": lambda w, size: formed(w, index_pairs("recomputed-backward", w), size),
+    "recomputed": lambda w, size: formed(w, product_of("recomputed", w), size),
+    "recomputed-backward": lambda w, size: formed(w, product_of("recomputed-backward", w), size),
     "row-atomic": _row_atomic,
     "row-atomic-backward": _row_atomic_backward,
     "fixed-split": _fixed_split,
@@ -235,7 +275,7 @@ def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], 
     unit = gcd(32, *widths)
     parts = 32 // unit
     weighed = widths[0] // unit, widths[1] // unit
-    weight = formed_in_bytes(w, index_pairs(name, w), weighed, size * parts)
+    weight = formed_in_bytes(w, product_of(name, w), weighed, size * parts)
     if name == "exact":
         weight = max(weight, created_in_bytes(w, weighed, size * parts))
     return max(narrow, _ceil(weight, parts))

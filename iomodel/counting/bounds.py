@@ -8,45 +8,49 @@ Notation: A visible (query, key) pairs over all batches and heads, widths d and 
 order and any association; the share of M for each operand may vary in time, partial sums may spill). With
 P = (d + d_v)^2, and for any integer Y >= 1:
 
-.. math:: \frac{A P}{C}, \quad C = \max\Bigl(\frac{\max(G, Y^2 / 4 + P M)}{Y}, \frac P 2\Bigr), \quad
+.. math:: \frac{A P}{C}, \quad C = \max\Bigl(\frac{\max(G, Y^2 / 4 + P M / 2)}{Y}, \frac P 4\Bigr), \quad
     G = Y M \text{ if } Y \le M, \text{ else } (Y + M)^2 / 4
 
-The best Y gives A (d + d_v)^2 / M for M >= 4 P / 3, the leading term of FlashAttention-2. *Proof.* Query i has the
-D = d + d_v indices of its rows of Q and O, key j those of K and V. An index is present while the chip holds it, or a
+The best Y gives A (d + d_v)^2 / M for M >= 2 P / 3, the leading term of FlashAttention-2. *Proof.* Query i has the D =
+d + d_v indices of its rows of Q and O, key j those of K and V. An index is present while the chip holds it, or a
 partial sum of it. An arrival is a change from absent to present. Each stay of an index has an access of its own: the
 load with which it begins, or, of a sum that begins with a product, the store before it ends. So the arrivals and the
 accesses to scores are no more than the accesses. Cut the run before arrivals, so that every phase but the first has Y
-of them. A pair is contained if all its products fall into one phase. Otherwise some value of it passes a cut: on
-chip, where it takes one of the M places (sigma pairs at that cut), or by a store and a load. At the cut before a phase
-at most M - sigma indices are present. For each pair take the product of the numbers of its query's and of its key's
-indices present at some time in a phase; for a contained pair it is D^2 = P. It rises from one phase to the next by at
-most n_q n_k + n_q r_k + n_k r_q, summed over pairs, with n_q + n_k <= Y arrivals and r_q + r_k <= M - sigma present at
-the cut: at most Y m, or (Y + m)^2 / 4 for m = M - sigma < Y. Over all phases these rises and P for each pair that is
-not contained make up A P; the terms are convex in sigma, so largest at sigma = 0 or M.
+of them. Count the pairs of an index of a query and one of a key that are ever in one phase together. A visible pair
+whose products fall into c + 1 phases has at least P / (c + 1), as x of its products in a phase have x indices on either
+side that no other product has. Before each of these phases but the first a value of it is on chip, where it takes one
+of the M places (sigma pairs at that cut), or none is, r times: its values then take r + 1 accesses at least, r loads
+and a store. So it lacks at most P / 2 for each time on chip and P / 4 for each access. A phase adds at most n_q n_k +
+n_q r_k + n_k r_q pairs of indices, with n_q + n_k <= Y arrivals and r_q + r_k <= M - sigma present at the cut: at most
+Y m, or (Y + m)^2 / 4 for m = M - sigma < Y. Over all phases these and what pairs lack make up A P; the terms are convex
+in sigma, so largest at sigma = 0 or M.
 
 *Scores formed again* (classes "recomputed" and "recomputed-backward"). The bound holds with another P where scores may
 be formed any number of times. Drop what never reaches the output; stays then have accesses of their own as before. Call
 a pair pure if no value of it passes a cut or is loaded. In the phase of each product w_ij v_ju of a pure pair, s_ij is
 formed from nothing, so that query i and o_iu are there with key j and v_ju. The pairs of an index of i and one of j
 that are ever in one phase together are thus d^2 of Q and K, d d_v of Q and V, d d_v of O and K, and the d_v pairs
-(o_iu, v_ju): P = d^2 + 2 d d_v + d_v, and d (d + d_v) where V is a part of K, as for products formed once. Their number
-rises by as much as the product of numbers above. Backward, dQ, dK and dV take the place of O, each with all that makes
-dS_ij or P_ij anew: P = (d + d_v)(3 d + d_v) + (d + 1) d_v, which is 9 d^2 + d for d_v = d.
+(o_iu, v_ju): P = d^2 + 2 d d_v + d_v, and d (d + d_v) where V is a part of K, as for products formed once. Other pairs
+lack all of it, P for a time on chip and P / 2 for an access. Backward, dQ, dK and dV take the place of O, each with all
+that makes dS_ij or P_ij anew: P = (d + d_v)(3 d + d_v) + (d + 1) d_v, which is 9 d^2 + d for d_v = d.
 
 *Bytes.* Let an element take e bytes in HBM in Q and O, e' in K and V, at least w = min(e, e') in S, and no less on
-chip. Weigh indices with their bytes: the proof holds with P e e' in place of P, a memory of M bytes, and M / w places
-for scores. Arrivals weigh more than Y - max(e, e') in all phases but the first, and the three terms of C are taken at
-both ends of this range. For large M: A P e e' / M bytes, where the bound in elements, times w, gives A P w^2 / M.
+chip. Weigh indices with their bytes: the proof holds with all three terms of P times e e', a memory of M bytes, and M /
+w places for scores. Arrivals weigh more than Y - max(e, e') in all phases but the first, and the three terms of C are
+taken at both ends of this range. For large M: A P e e' / M bytes, where the bound in elements, times w, gives A P w^2 /
+M.
 
-The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
-once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key; a load of each
-element of O, of which D is made, comes on top.
+The same proof holds where V is a part of K, with P = d (d + d_v), of which a divided pair lacks (2 d + d_v)^2 / 8 for a
+time on chip and P / 3 for an access, and backward (class "exact-backward": S is formed once) with P = (2 d + d_v)(2 d +
+2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key, and P / 3 and P / 4 for d_v <= d (`docs/paper.md`,
+divided products); a load of each element of O, of which D is made, comes on top, as it does on top of the compulsory
+traffic.
 
 *Outputs that stay* (class "exact"): where L rows see keys of T elements each, key units have D' indices (D, or d where
 V is a part of K), kappa = T - M - Y and phi = M / (2 kappa) < 1, also
 
 .. math:: \frac{A P}{M} + \frac12 \Bigl(1 - \frac Y M\Bigr)^2 d_v L, \quad
-    Y \Bigl(1 - \frac Y M\Bigr)(1 - \varphi) \ge P + \varphi D' d_v
+    Y \Bigl(1 - \frac Y M\Bigr)(1 - \varphi) \ge \frac P 2 + \varphi D' d_v
 
 accesses are needed. *Proof idea.* An arrival that meets other rows of queries in place of keys loses what the theorem
 grants it. An output that stays until it is complete shares the chip with u other query indices, which is u / 2 lost,
@@ -58,7 +62,8 @@ and C = C(P, M) from above
 
 .. math:: \frac{A P'}{C(P', M + 1)} - R, \quad P' = (2 d + d_v)(2 d + 2 d_v) + d (d + d_v)
 
-accesses are needed too: 14 d^2 in place of 12 d^2 for d_v = d. *Proof.* A sum that leaves and returns pays a store and
+accesses are needed too: 14 d^2 in place of 12 d^2 for d_v = d; for d_v <= d a divided pair lacks 2 d^2 + 3 d d_v for a
+time on chip and P' / 4 for an access. *Proof.* A sum that leaves and returns pays a store and
 a load. Drop the stays of a sum in which no product is added to it. A sum with n stays left has 2 n - 1 accesses at
 least: each of its stays stores a value with its products (one of them the result), and each value but the result is
 loaded in another stay. So an arrival may weigh 1 for an input and 2 for a sum: these weights, the accesses to scores
@@ -66,22 +71,22 @@ and a load of each element of O are no more than the accesses and the elements o
 indices and layer 2 the sums once more; a sum arrives in layer 1, then in layer 2. Cut the run, from its end, into
 phases of Y arrivals in layers; where a cut divides an arrival, its half in layer 1 belongs to the phase before. At a
 cut layer 1 then has at most M + 1 - sigma indices, as an index may arrive in a place that its operand leaves, and layer
-2 none that layer 1 lacks. For each pair take the product of the numbers of indices in layer 1 as above and add that in
-layer 2: P' for a contained pair. With n', r' for layer 2, r' <= r, both rise by at most N_q N_k + N_q r_k + N_k r_q for
+2 none that layer 1 lacks. Count the pairs of indices in layer 1 as above and those in
+layer 2: P' for a contained pair. With n', r' for layer 2, r' <= r, a phase adds at most N_q N_k + N_q r_k + N_k r_q for
 N = n + n', and N_q + N_k <= Y. The rest is as above.
 
-*From an empty chip* (all of these, for M >= 4 P / 3). A group of heads that share keys, of A_g pairs with
-A_g P >= 9 M^2 / 16, needs 15 M / 16 accesses more. *Proof.* What a schedule does to the values of one group is a
-schedule of that group on M places, so the groups add up. Take Y = M, and let the first phase have y arrivals,
-3 M / 2 < y <= 5 M / 2. The chip is empty before it, so its rises are at most y^2 / 4 <= y M - 15 M^2 / 16. A run of
-fewer than 3 M / 2 arrivals has one phase, A_g P <= a^2 / 4 + P s / 2, and the least of a + s is at an end of the range
-of a, where it is no less (`docs/paper.md`, Theorem 7).
+*From an empty chip* (all of these, for M at least 4/3 of what a pair lacks for a time on chip and 8/3 of that for an
+access). A group of heads that share keys, of A_g pairs with A_g P >= 9 M^2 / 16, needs 15 M / 16 accesses more.
+*Proof.* What a schedule does to the values of one group is a schedule of that group on M places, so the groups add up.
+Take Y = M, and let the first phase have y arrivals, 3 M / 2 < y <= 5 M / 2. The chip is empty before it, so it adds at
+most y^2 / 4 <= y M - 15 M^2 / 16. A run of fewer than 3 M / 2 arrivals has one phase, in which A_g P <= a^2 / 4 < 9 M^2
+/ 16 (`docs/paper.md`, Theorem 7).
 
 *Small memories* (class "exact"): also
 
 .. math:: \frac{2 A (d + d_v)}{\sqrt M} - A - 2 M
 
-accesses are needed, more than above for M < 1.18 P and 4 A d / sqrt M for small M and d_v = d. *Proof.* Call it a
+accesses are needed, more than above for M < 0.34 P and 4 A d / sqrt M for small M and d_v = d. *Proof.* Call it a
 creation when a product is formed that adds to s_ij, or to o_iu, while no value of that pair, or no sum of that o_iu, is
 on chip. Between two creations of the same pair one of its values is stored, since its sum is not yet complete; between
 two creations of an output, and after the last, a sum of it is stored. So creations are no more than stores and A, and
@@ -288,7 +293,7 @@ def lower_bounds(
     >>> bounds["compulsory"].elements, bounds["fixed-split"].elements  # 4 N d and 4 N^2 d^2 / M
     (1048576, 5368710)
     >>> iomodel.lower_bounds(w, sram_elements=51200)["exact"].elements
-    5416710
+    5445765
     >>> list(iomodel.lower_bounds(w))
     ['compulsory']
     """
@@ -326,7 +331,7 @@ def lower_bounds(
     return bounds
 
 
-Numbers = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...], int, int]
+Numbers = tuple[int, int, int, int, int, int, tuple[tuple[int, int], ...], int, int, int]
 """The fields of :class:`Pairs` but for the number of processors."""
 
 
@@ -335,7 +340,7 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         calls = [call] if isinstance(call, Attention) else call.sequences
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, 0, 0, 0, 0, (), 0, 0)
+        return Bound("compulsory", written, written * call.element_size), (0, call.head_dim, *(0,) * 4, (), *(0,) * 3)
     # Neither tiles nor exact algorithms change it.
     known: tuple[Bound, Numbers] | None = call.memo.get("compulsory")
     if known is None:
@@ -356,7 +361,7 @@ def _counted(call: Attention | VarlenAttention) -> tuple[Bound, Numbers]:
     widths = call.head_dim, 0 if call.latent else call.value_dim, call.value_dim
     least_keys = min(single.kv_len for single in calls)
     return Bound("compulsory", elements, size), (
-        pairs, *widths, gradients, read, groups, sum(rows) if full else 0, least_keys,
+        pairs, *widths, gradients, read, groups, sum(rows) if full else 0, least_keys, elements,
     )  # fmt: skip
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Expr, Poly, Rational, Symbol, diff, expand, fraction, im, re, simplify, solve, sqrt, together
+
+from iomodel.counting.bound_values import Pairs, product_of, product_twice
 
 M, P, A, Y, m, a, y, s, n, b = (Symbol(name, positive=True) for name in "MPAYmaysnb")
 
@@ -24,10 +27,60 @@ def test_the_rises_of_a_phase_are_largest_where_the_memory_faces_the_arrivals() 
 
 
 def test_the_best_arrivals_of_the_middle_regimes() -> None:
-    """The terms of C meet at Y = 2 P - M / 2, and the spilled scores are least at Y = 2 sqrt(P M)."""
+    """With P for gamma, the terms of C meet at Y = 2 P - M / 2; those of spilled scores are least at 2 sqrt(P M)."""
     assert solve((Y + M) ** 2 / 4 - Y**2 / 4 - P * M, Y) == [-M / 2 + 2 * P]
     assert simplify((Y + M) ** 2 / (4 * Y)).subs(Y, 2 * P - M / 2).equals((4 * P + M) ** 2 / (8 * (4 * P - M)))
     assert solve(diff(Y / 4 + P * M / Y, Y), Y) == [2 * sqrt(M) * sqrt(P)]
+
+
+FORWARD = [("S", "q", "k"), ("O", "o", "v")]
+LATENT = [("S", "q", "k"), ("O", "o", "k")]
+BACKWARD = [("S", "q", "k"), ("dP", "do", "v"), ("dV", "do", "dv"), ("dQ", "dq", "k"), ("dK", "q", "dk")]
+FIRST = [("S", "O"), ("S", "dV"), ("S", "dQ"), ("S", "dK"), ("dP", "dQ"), ("dP", "dK")]
+"""Products all of which come before those of another kind."""
+
+
+def least_together(products: list[tuple[str, str, str]], width: int, values: int, parts: int, twice: bool) -> int:
+    """Return the fewest index pairs of a visible pair that meet, over all divisions of its products into parts."""
+    sizes = {"q": width, "dq": width, "k": width, "dk": width}
+    each = [(kind, (e, n), (f, n)) for kind, e, f in products for n in range(min(sizes.get(x, values) for x in (e, f)))]
+    least = 10**9
+    for places in product(range(parts), repeat=len(each)):
+        when = {kind: [place for one, place in zip(each, places, strict=True) if one[0] == kind] for kind, _, _ in each}
+        if len(set(places)) < parts or any(
+            max(when[one]) > min(when[other]) for one, other in FIRST if one in when and other in when
+        ):
+            continue
+        met = set[Any]()
+        for part in range(parts):
+            inside = [one for one, place in zip(each, places, strict=True) if place == part]
+            met |= {(e, f, False) for _, e, _ in inside for _, _, f in inside}
+            met |= {
+                (e, f, True) for _, e, _ in inside for _, _, f in inside if twice and e[0] == "dq" and f[0][0] == "d"
+            }
+        least = min(least, len(met))
+    return least
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "widths"),
+    [
+        ("exact", FORWARD, [(1, 1), (2, 1), (1, 3), (3, 2), (3, 3)]),
+        ("latent", LATENT, [(1, 1), (3, 1), (4, 2), (3, 3), (5, 2)]),
+        ("exact-backward", BACKWARD, [(1, 1), (2, 1), (2, 2)]),
+        ("twice", BACKWARD, [(1, 1), (2, 1), (2, 2)]),
+    ],
+)
+def test_divided_products_still_meet(name: str, products: list[Any], widths: list[tuple[int, int]]) -> None:
+    """Theorem 1, step 2: products in two or three parts lack no more than the cuts or the accesses between them pay."""
+    for width, values in widths:
+        w = Pairs(1, width, 0 if name == "latent" else values, values)
+        whole = product_twice(w) if name == "twice" else product_of("exact" if name == "latent" else name, w)
+        for parts in (2, 3):
+            if parts > len(products) * width or (parts == 3 and 3 * width + 2 * values > 8 and name != "exact"):
+                continue
+            lacking = whole.together - least_together(products, width, values, parts, name == "twice")
+            assert lacking <= min((parts - 1) * whole.cut, parts * whole.moved), (width, values, parts)
 
 
 def test_a_phase_of_loads_and_creations_forms_at_most_m_to_the_three_halves() -> None:
@@ -113,17 +166,14 @@ def test_outputs_that_stay_take_room(data: st.DataObject, places: int) -> None:
 
 
 def test_a_chip_that_starts_empty_lacks_fifteen_sixteenths_of_itself() -> None:
-    """Theorem 7: the first phase, and both ends of a run of one phase."""
+    """Theorem 7: the first phase, a run of one phase, and pairs that are all divided among processors."""
     lacking = y * M - Rational(15, 16) * M**2 - y**2 / 4
     assert solve(lacking, y) == [3 * M / 2, 5 * M / 2]
-    claimed = A * P / M + Rational(15, 16) * M
-    least = a + 2 * A - a**2 / (2 * P)
-    assert diff(least, a, 2) == -1 / P
-    at_end = least.subs(a, 3 * M / 2) - claimed
-    assert simplify(at_end - (2 - P / M) * (A - Rational(9, 16) * M**2 / P)) == 0
-    at_start = (least.subs(a, 0) - claimed).subs(A, Rational(9, 16) * M**2 / P)
-    assert simplify(at_start - (Rational(9, 8) * M**2 / P - Rational(3, 2) * M)) == 0
-    assert solve(at_start, P) == [3 * M / 4]
+    least_met = Rational(9, 16) * M**2
+    claimed = least_met / M + Rational(15, 16) * M
+    assert simplify(2 * sqrt(least_met) - claimed) == 0
+    assert diff(2 * sqrt(A), A).subs(A, least_met).equals(Rational(4, 3) / M)  # the slope falls to 1 / M there
+    assert solve(least_met / a - claimed, a) == [3 * M / 8]
 
 
 def test_every_order_of_seven_rows_pays_the_constant_but_for_its_edges() -> None:

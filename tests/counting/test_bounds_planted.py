@@ -11,7 +11,7 @@ import pytest
 
 import iomodel
 from iomodel.counting import bound_values, bounds
-from iomodel.counting.bound_values import Pairs, filled, index_pairs, with_arrivals
+from iomodel.counting.bound_values import Pairs, Product, filled, index_pairs, product_of, with_arrivals
 from tests.support.optima import ELEMENTS
 
 Ask = Callable[[iomodel.Attention, int], int]
@@ -20,17 +20,17 @@ SOLVED = 1000
 
 
 WORKED: list[tuple[dict[str, Any], int, int]] = [
-    ({"q_len": 8192, "head_dim": 64}, 51_200, 21_522_837),
+    ({"q_len": 8192, "head_dim": 64}, 51_200, 21_636_529),  # A P / M and (1 - 10,989 / M)^2 / 2 of O
     ({"q_len": 8192, "head_dim": 64, "mask": "causal"}, 51_200, 10_786_729),
-    ({"q_len": 4096, "head_dim": 64, "heads": 8, "kv_heads": 2, "batch": 3}, 51_200, 129_137_019),
+    ({"q_len": 4096, "head_dim": 64, "heads": 8, "kv_heads": 2, "batch": 3}, 51_200, 130_698_354),
     ({"q_len": 1000, "head_dim": 64, "value_dim": 128}, 60_000, 670_650),  # 1000^2 192^2 / 60,000 + 15/16 60,000
     ({"q_len": 1000, "head_dim": 128, "value_dim": 64}, 60_000, 670_650),
-    ({"q_len": 8192, "head_dim": 64}, 21_846, 50_350_593),  # the least M of A P / M + 15 M / 16
-    ({"q_len": 100, "head_dim": 64}, 16_384, 9600),  # 8 A P (4 P - M) / (4 P + M)^2 = 24 A / 25 at M = P
-    ({"q_len": 100, "head_dim": 64}, 8192, 14_143),  # A (d + d_v) / sqrt M = 14,142.1
-    ({"q_len": 2, "kv_len": 5, "head_dim": 64}, 1024, 20),  # 2 A
+    ({"q_len": 8192, "head_dim": 64}, 10_923, 100_670_465),  # the least M of A P / M + 15 M / 16
+    ({"q_len": 100, "head_dim": 64}, 8192, 19_200),  # 8 A P (2 P - M) / (2 P + M)^2 = 48 A / 25 at M = P / 2
+    ({"q_len": 100, "head_dim": 64}, 4096, 28_285),  # A sqrt(2 P / M) = 28,284.3
+    ({"q_len": 2, "kv_len": 5, "head_dim": 64}, 1024, 40),  # 4 A
     ({"q_len": 65_536, "head_dim": 64}, 256, 64_424_508_928),  # phases of 2 M loads and creations
-    ({"q_len": 8192, "head_dim": 64}, 8192, 122_699_776),
+    ({"q_len": 8192, "head_dim": 64}, 2048, 312_516_608),
 ]
 """Calls, memories and bounds, worked out apart."""
 
@@ -91,11 +91,11 @@ def _any(w: iomodel.Attention, size: int) -> int:
     return 0 if bound is None else bound.elements
 
 
-def of_phases(risen: Callable[[int, int, int], int]) -> Callable[..., int]:
+def of_phases(risen: Callable[[Product, int, int], int]) -> Callable[..., int]:
     """The bound with another denominator, from (P, M, Y)."""
 
-    def planted(pairs: int, product: int, size: int, many: int) -> int:
-        return -(-4 * many * pairs * product // max(1, risen(product, size, many)))
+    def planted(pairs: int, product: Product, size: int, many: int) -> int:
+        return -(-4 * many * pairs * product.together // max(1, risen(product, size, many)))
 
     return planted
 
@@ -111,22 +111,26 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
     "no term of spilled scores": (
         bound_values,
         "with_arrivals",
-        of_phases(lambda product, size, many: max(_grown(size, many), many**2, 2 * many * product)),
+        of_phases(lambda product, size, many: max(_grown(size, many), many**2, 4 * many * product.moved)),
     ),
     "no term of the arrivals that meet": (
         bound_values,
         "with_arrivals",
-        of_phases(lambda product, size, many: max(_grown(size, many), 4 * product * size, 2 * many * product)),
+        of_phases(
+            lambda product, size, many: max(_grown(size, many), 4 * product.cut * size, 4 * many * product.moved)
+        ),
     ),
     "no room of arrivals above M": (
         bound_values,
         "with_arrivals",
-        of_phases(lambda product, size, many: max(4 * many * size, many**2 + 4 * product * size, 2 * many * product)),
+        of_phases(
+            lambda product, size, many: max(4 * many * size, many**2 + 4 * product.cut * size, 4 * many * product.moved)
+        ),
     ),
     "no cost of a score's own accesses": (
         bound_values,
         "with_arrivals",
-        of_phases(lambda product, size, many: max(_grown(size, many), many**2 + 4 * product * size)),
+        of_phases(lambda product, size, many: max(_grown(size, many), many**2 + 4 * product.cut * size)),
     ),
     "half of the memory": (
         bound_values,
@@ -142,6 +146,11 @@ PLANTED: dict[str, tuple[Any, str, Any]] = {
         bound_values,
         "formed",
         lambda w, product, size: with_arrivals(w.count, product, size, size),
+    ),
+    "pairs whose products are divided lack a third": (
+        bound_values,
+        "product_of",
+        lambda name, w: (found := product_of(name, w))._replace(cut=found.together // 3),
     ),
     "pairs of a mask doubled": (bounds, "Pairs", counted(lambda pairs, _: 2 * pairs)),
     "a fill for each of several groups too many": (
@@ -166,8 +175,8 @@ def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 TOO_LARGE = {
-    "the arrivals alone, however small M": lambda w, product, size: -(-w.count * product // size),
-    "a chip that is full at once": lambda w, product, size: -(-w.count * product // size) + 2 * size,
+    "the arrivals alone, however small M": lambda w, product, size: -(-w.count * product.together // size),
+    "a chip that is full at once": lambda w, product, size: -(-w.count * product.together // size) + 2 * size,
     "twice the bound": lambda w, product, size: 2 * bound_values.with_arrivals(w.count, product, size, size),
 }
 

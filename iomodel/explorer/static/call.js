@@ -372,15 +372,15 @@ class Call {
       const { batch, heads, q_len, value_dim, element_size } = this.given; // the output is always written
       return { compulsory: Number(batch * heads * q_len * value_dim * element_size) };
     }
-    const [, compulsory, pairs, ...backward] = this.compulsory ?? (this.compulsory = this.formulas.exact(this.bounds, this.point));
+    const [least, compulsory, pairs, ...backward] = this.compulsory ?? (this.compulsory = this.formulas.exact(this.bounds, this.point));
     const found = { compulsory: Number(compulsory) };
     const size = Number(this.given.element_size);
     const { values } = this.calls.data.bounds;
     const { batch, heads, kv_heads } = this.given, { q_len, kv_len, head_dim, value_dim } = this.numbers, rows = batch * heads * q_len;
-    const point = [pairs, ...backward, batch * kv_heads, pairs === rows * kv_len ? rows : 0n, kv_len, head_dim, value_dim].map(Number);
+    const point = [least, pairs, ...backward, batch * kv_heads, pairs === rows * kv_len ? rows : 0n, kv_len, head_dim, value_dim].map(Number);
     for (const name of this.algorithm.directions[this.state.direction].classes) {
       const bound = values[name];
-      if (!bound.at) bound.at = new Function("A", "R", "Z", "G", "L", "N_k", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
+      if (!bound.at) bound.at = new Function("C", "A", "R", "Z", "G", "L", "N_k", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
       const [value, ...positive] = bound.at(...point, Math.max(1, Math.floor(bytes / size)));
       if (value > 0 && positive.every((one) => one > 0)) found[name] = value * size;
     }

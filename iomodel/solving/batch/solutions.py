@@ -50,13 +50,14 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
     sizes = budget if unit == "elements" else np.maximum(1, 32 * budget // narrowest)
     if formulas.nodes:  # a mask given by data
         return _one_by_one(algorithm, calls, budget, unit)
-    _, compulsory, pairs, *backward = formulas.arrays([*point.values()], (), ())
+    elements, compulsory, pairs, *backward = formulas.arrays([*point.values()], (), ())
     names = classes_of(find_algorithm(algorithm).classes, first.direction, first.latent)
 
     def best(least: int, pairs: int, summed: int, read: int, groups: int, rows: int, keys: int, *others: int) -> int:
-        width, values, size, amount, *widths = others
+        width, values, moved, size, amount, *widths = others
         apart, shared = 0 if first.latent else values, ((groups, -pairs // groups),)
-        counted = Pairs(pairs, width, apart, values, summed, read, shared, rows if pairs == rows * keys else 0, keys)
+        full = rows if pairs == rows * keys else 0
+        counted = Pairs(pairs, width, apart, values, summed, read, shared, full, keys, moved)
         known = None if unit == "elements" else amount
         bounds = ((name, VALUES[name](counted, size)) for name in names)
         held = [bound_bytes_of(name, counted, value, widths, known) for name, value in bounds if value]  # type: ignore[arg-type]
@@ -65,7 +66,7 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
     widths = 32 * point["element_size"], point["kv_size"]
     groups, rows = point["batch"] * point["kv_heads"], point["batch"] * point["heads"] * point["q_len"]
     shapes = groups, rows, point["kv_len"], point["head_dim"], point["value_dim"]
-    numbers = (compulsory, pairs, *backward, *shapes, sizes, budget, *widths)
+    numbers = (compulsory, pairs, *backward, *shapes, elements, sizes, budget, *widths)
     whole = [np.asarray(number).astype(object) for number in numbers]
     largest = np.frompyfunc(best, len(whole), 1)(*whole)
     return narrowed(np.broadcast_to(np.asarray(largest, dtype=object), shape))
