@@ -53,7 +53,7 @@ def distances(w: iomodel.Attention, steps: int = 1) -> list[Point]:
 def _names(w: iomodel.Attention, size: int, square: int) -> list[str]:
     """Name the algorithms that may move least: none with whole rows does where M is far below D^2."""
     if w.direction == "backward":
-        return [*(["two_products"] if size <= 4 * square else []), "flash1", "flash2", "held_queries"]
+        return [*(["two_products"] if size <= 4 * square else []), "flash1", "flash2"]
     return ["two_products"] if size < square / 40 else ["flash2"] if size > 4 * square else ["two_products", "flash2"]
 
 

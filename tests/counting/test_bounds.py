@@ -365,15 +365,6 @@ def test_rows_begun_once_are_close_to_what_any_backward_schedule_moves() -> None
     assert 1 <= solution.cost.hbm_elements / least <= 1.34
 
 
-@pytest.mark.parametrize("mask", ["full", "causal"])
-def test_queries_that_fit_move_as_little_as_any_backward_schedule(mask: Any) -> None:
-    """What every algorithm moves and a load of O, of which D is made; the statistics of a row are in no bound."""
-    w = iomodel.Attention(heads=3, q_len=512, kv_len=700, head_dim=64, mask=mask, direction="backward")
-    moved = iomodel.solve("held_queries", w, sram_elements=120_000).cost.hbm_elements
-    least = iomodel.lower_bounds(w, sram_elements=120_000)
-    assert moved - 3 * 512 == least["exact-backward"].elements == least["compulsory"].elements + 3 * 512 * 64
-
-
 def test_a_latent_and_a_layer_without_an_algorithm() -> None:
     w = iomodel.Attention(heads=16, kv_heads=1, q_len=64, kv_len=1000, head_dim=72, value_dim=64, latent=True)
     assert iomodel.lower_bounds(w, sram_elements=10**5)["exact"].elements == ceil(

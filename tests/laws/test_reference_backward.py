@@ -18,7 +18,7 @@ from tests.reference.backward.dense import dense_gradients, forward_saved
 from tests.reference.extras import NONE, Extras
 from tests.reference.masks import dense_attention, visible
 
-ALGORITHMS = ["standard", "eager", "flash1", "flash2", "flash3", "held_queries", "two_pass", "two_products"]
+ALGORITHMS = ["standard", "eager", "flash1", "flash2", "flash3", "two_pass", "two_products"]
 TILED = [name for name in ALGORITHMS if name not in {"standard", "eager", "two_products"}]
 KERNELS = {name: import_module(f"tests.reference.backward.{name}").run for name in ALGORITHMS}
 GEMM_TILES = [f"gemm{number}_{side}" for number in (3, 4, 5, 6) for side in "mn"]
@@ -239,11 +239,6 @@ def test_counts_follow_from_the_tiles_with_a_visible_pair(name: str, data: st.Da
         reads += Counter(O=d_v * cut.rows, dQ=d * cut.rows, l=cut.rows, m=cut.rows)
     elif name == "flash3":
         reads += Counter(LSE_log2=cut.rows, D=cut.rows)
-    elif name == "held_queries":
-        cut = Cut.of(seen, chosen["block_q"], chosen["block_kv"], heads_each)
-        reads = Counter(Q=d * cut.seen_rows, dO=d_v * cut.seen_rows, O=d_v * cut.seen_rows, LSE=cut.seen_rows)
-        reads += Counter(K=d * cut.keys, V=d_v * cut.keys)
-        stationary, slopes = cut.row_tiles, cut.row_heads
     else:
         reads += Counter(LSE=cut.rows, D=cut.rows)
     if name in {"flash2", "flash3"}:
@@ -266,9 +261,7 @@ def test_counts_follow_from_the_tiles_with_a_visible_pair(name: str, data: st.Da
     reads = Counter({tensor: programs * count for tensor, count in reads.items()})
     atomics *= programs
 
-    if name == "held_queries":
-        writes += Counter(dQ=rows * d)
-    elif name != "flash1":
+    if name != "flash1":
         reads += Counter(O=rows * d_v, dO=rows * d_v)
         writes += Counter(D=rows, dQ=rows * d)
     if name == "flash1":
@@ -292,10 +285,6 @@ def test_counts_follow_from_the_tiles_with_a_visible_pair(name: str, data: st.Da
             writes[tensor + suffix] = every + (met if name == "flash1" else 0)
         if suffix == "_expanded":
             reads[tensor + suffix] = every
-        if name == "held_queries":
-            again = programs * (cut.keys - cut.seen_keys) * size  # all visits of a key tile but the first
-            reads[tensor + suffix] += again
-            writes[tensor + suffix] += again
         if suffix:
             writes[tensor] = keys * size
     assert +run.reads == +reads
@@ -600,30 +589,6 @@ def test_flash3_is_flash2_with_another_statistic(data: st.DataObject, shape: Sha
         assert getattr(flash2, what) == getattr(flash3, what)
 
 
-def test_held_queries_ragged_by_hand() -> None:
-    run = Shape(5, 7, 1, 3).run("held_queries", block_q=2, block_kv=4)
-    # Three query tiles, each with all 7 keys; dK and dV are loaded by all but the first of them.
-    assert run.reads == {"Q": 5, "dO": 15, "O": 15, "LSE": 5, "K": 21, "V": 63, "dK": 14, "dV": 42}
-    assert run.writes == {"dQ": 5, "dK": 21, "dV": 63}
-    assert (run.flops, run.exps, run.atomics) == (2 * 35 * (1 + 3 + 3 + 1 + 1), 35, 0)
-    # Q 2, dO 6, K 4, V 12; dQ, LSE, D 6, dK 4, dV 12, S, dP 16. Of O one column, when no key is there.
-    assert (run.sram_peak, run.sram_bytes(2)) == (62, 2 * 24 + 4 * 38)
-    assert (10, 0, 6, 0, 0, 0) in run.sram_states
-
-
-def test_held_queries_that_fit_move_everything_once() -> None:
-    run = Shape(6, 9, 2, 2).run("held_queries", block_q=6, block_kv=1)
-    assert sum(run.reads.values()) + sum(run.writes.values()) == 4 * 12 + 6 + 4 * 18
-
-
-def test_held_queries_that_see_nothing_by_hand() -> None:
-    run = Shape(5, 2, 1, 1, mask=CAUSAL).run("held_queries", block_q=2, block_kv=1)
-    # Query i sees keys up to i - 3: rows 2-3 see key 0, row 4 both keys, rows 0-1 load nothing.
-    assert run.reads == {"Q": 3, "dO": 3, "O": 3, "LSE": 3, "K": 3, "V": 3, "dK": 1, "dV": 1}
-    assert run.writes == {"dQ": 5, "dK": 3, "dV": 3}
-    np.testing.assert_array_equal(run.outputs["dQ"][0, 0, :3], 0.0)
-
-
 def test_two_pass_ragged_by_hand() -> None:
     run = Shape(5, 7, 1, 3).run("two_pass", block_q=4, block_kv=3, dq_block_q=2, dq_block_kv=5)
     # D; then three key tiles that each load all 5 queries; then three query tiles that each load all 7 keys.
@@ -672,8 +637,6 @@ def test_features_by_hand(name: str, packed: bool) -> None:
     pairs, stationary = (2 * 12, 2 * 2) if not packed else (3 * 3 + 3 * 4, 2)
     if name == "two_pass":  # again, and for each row tile
         pairs, stationary = 2 * pairs, stationary + 2
-    if name == "held_queries":  # for each row tile alone
-        stationary = 2
     assert run.reads - plain.reads == Counter(bias=pairs, slopes=stationary * (2 if packed else 1), R=stationary * 2)
     assert run.writes == plain.writes
     assert (run.exps, run.tanhs, run.randoms, run.flops) == (pairs, pairs, pairs, plain.flops)

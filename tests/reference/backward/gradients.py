@@ -40,19 +40,10 @@ class KeyGradients:
         for name in OPERANDS:
             self.hbm.store(name + self.suffix, ..., 0.0)
 
-    def get(self, name: str, program: Program, keys: slice) -> FloatArray:
-        """Load a tile of a program's gradient."""
-        return self.hbm.load(name + self.suffix, (*self.place(program), keys))
-
-    def place(self, program: Program) -> tuple[int, int]:
-        """Return the sequence and the head that a program writes for."""
-        head = program.head if self.suffix == "_expanded" else program.kv_head
-        assert head is not None
-        return program.batch, head
-
     def put(self, name: str, program: Program, keys: slice, tile: FloatArray, columns: slice = ALL) -> None:
         """Write a tile of a program's gradient, or add it."""
-        at = *self.place(program), keys, columns
+        head = program.head if self.suffix == "_expanded" else program.kv_head
+        at = program.batch, head, keys, columns
         if self.accumulated:
             self.hbm.add(name + self.suffix, at, tile)
         else:
