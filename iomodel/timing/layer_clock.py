@@ -21,7 +21,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
-from iomodel.devices.rates import Rates, has_rates, product_rates, rates
+from iomodel.devices.rates import REACHED_IN_FP32, Rates, has_rates, product_rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
@@ -243,7 +243,8 @@ class LayerClock:
         """Return the rate that a long product of a kind reaches, of a type or `IN_BLOCKS` [FLOP/s]."""
         shares = REACHED.get(self.device.architecture or "", NARROW)
         share = shares.get(kind, shares.get(known.dtype))
-        most = known.peak if known.asynchronous else known.reached or known.peak
+        alone = REACHED_IN_FP32.get(self.device.compute_capability or "", 1.0) if known.dtype == "fp32" else 1.0
+        most = min(_best(known), alone * known.peak)
         reached = known.matrix if known.matrix < known.peak else most if share is None else share * known.peak
         if share is not None and known.matrix >= known.peak:
             reached = min(reached, share * self._limit)
